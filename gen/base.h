@@ -33,6 +33,8 @@ enum { EXIT_RUN = 1, EXIT_USAGE, EXIT_MODEL, EXIT_NOFIT, EXIT_STALE, EXIT_MACHIN
 
 /* ---- base/mem.c: memory lives until exit and starts as zeros; no pass frees ---------------------------- */
 void *alloc(size_t n);
+#define COPY(x) alloc_copy((x), sizeof *(x))        /* what x points to, once more */
+void *alloc_copy(const void *at, size_t n);
 char *strf(const char *form, ...) PRINTF(1, 2);     /* a printed string */
 void *mem_mark(void);
 void  mem_release(void *mark);                      /* frees all that alloc() gave since: for trials of which a number stays */
@@ -49,6 +51,10 @@ void  text_close(Text *t);
 #define VEC(T) struct { T *at; int n, cap; }
 /* Address of a new zeroed element at the end of a VEC. */
 #define PUSH(v) ((v)->at = vec_grow((v)->at, (v)->n, &(v)->cap, sizeof *(v)->at), &(v)->at[(v)->n++])
+/* for (EACH(const Op, o, g->op)): o points to each element, from the first on; the VEC does not grow meanwhile. */
+#define EACH(T, x, v) T *x = (v).at; x && x < (v).at + (v).n; x++
+/* All elements of another VEC, behind those that are there. */
+#define APPEND(v, from) for (int from_ = 0; from_ < (from).n; from_++) *PUSH(v) = (from).at[from_]
 void *vec_grow(void *at, int n, int *cap, size_t size);
 typedef VEC(int) Ints;
 typedef VEC(const char *) Strs;
@@ -97,11 +103,29 @@ int64_t number_common(int64_t a, int64_t b);        /* the greatest common divis
 const char *size_text(Bytes n);                     /* 23.61 GiB */
 bool text_begins(const char *text, const char *with);
 bool text_ends(const char *text, const char *with);
+#define C_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
+#define C_WORD C_LETTERS "0123456789"
+char *text_plain(const char *text, const char *letters);    /* with _ for what is none of these letters */
 bool strs_has(const Strs *list, const char *text);
 /* The first of n structs, or texts, that begins with this text; -1: none does. */
 #define INDEX_OF(at, n, text) text_index((at), (int)(n), sizeof *(at), (text))
 int  text_index(const void *at, int n, size_t size, const char *text);
-int  text_order(const void *a, const void *b);      /* for qsort: of texts, or of structs whose first field is one */
+int  text_order(const void *a, const void *b);      /* for SORT: of texts, or of structs whose first field is one */
+#define SORT(at, n, by) sort_by((at), (int)(n), sizeof *(at), (by))
+void sort_by(void *at, int n, size_t size, int (*by)(const void *, const void *));
+static inline int order_of(int64_t a, int64_t b) { return (a > b) - (a < b); }
+/* An order of values T for SORT: each key compares *x with *y, and the first that tells them apart decides. */
+#define ORDER(name, T, ...) \
+    static int name(const void *a, const void *b) \
+    { \
+        T const *x = a; \
+        T const *y = b; \
+        const int key[] = {__VA_ARGS__}; \
+        for (size_t i = 0; i < sizeof key / sizeof *key; i++) \
+            if (key[i]) \
+                return key[i]; \
+        return 0; \
+    }
 const char *text_without(const char *text, const char *end);    /* what stands before that end; NULL: there is no such */
 const char *count_text(int64_t n, const char *thing);   /* 1 stage, 2 stages */
 

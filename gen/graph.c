@@ -61,10 +61,8 @@ Arg *op_arg(const Op *o, const char *token)
 
 const Attr *attr_find(const Op *o, const char *name)
 {
-    for (int i = 0; i < o->attr.n; i++)
-        if (!strcmp(o->attr.at[i].name, name))
-            return &o->attr.at[i];
-    return NULL;
+    int i = INDEX_OF(o->attr.at, o->attr.n, name);
+    return i < 0 ? NULL : &o->attr.at[i];
 }
 
 int64_t attr_int(const Op *o, const char *name)
@@ -75,15 +73,19 @@ int64_t attr_int(const Op *o, const char *name)
 
 static Attr *attr_slot(Op *o, const char *name)
 {
-    for (int i = 0; i < o->attr.n; i++)
-        if (!strcmp(o->attr.at[i].name, name))
-            return &o->attr.at[i];
-    return PUSH(&o->attr);
+    int i = INDEX_OF(o->attr.at, o->attr.n, name);
+    return i < 0 ? PUSH(&o->attr) : &o->attr.at[i];
 }
 
 void attr_set(Op *o, const char *name, int64_t i)
 {
     *attr_slot(o, name) = (Attr){name, true, i, 0};
+}
+
+void attrs_set(Op *o, const AttrNumber *list)
+{
+    for (; list->name; list++)
+        attr_set(o, list->name, list->i);
 }
 
 void attr_set_float(Op *o, const char *name, double f)
@@ -127,8 +129,7 @@ void graph_uses(Graph *g)
     for (int s = 0; s < g->state.n; s++)
         g->state.at[s].begun_by = g->state.at[s].ended_by = 0;
     for (int o = 0; o < g->nb; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, g->op.at[o].arg)) {
             State *s = a->state ? &g->state.at[a->index] : NULL;
             if (s && a->kind == ARG_READ && (s->kind == S_PARAM || s->kind == S_COPY))
                 s->versions = !s->tracked && !g->state.at[s->param].frozen;
@@ -141,11 +142,9 @@ int *graph_reads(const Graph *g, int from, int to)
 {
     int *reads = alloc(sizeof *reads * (size_t)(g->tensor.n + 1));
     for (int o = from; o < to; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, g->op.at[o].arg))
             if (a->kind == ARG_READ && !a->state)
                 reads[a->index]++;
-        }
     return reads;
 }
 
@@ -159,8 +158,7 @@ bool copy_alone(const Graph *g, int state)
 bool input_ignores(const Graph *g, int input, int *value)
 {
     int losses = 0;
-    for (int i = 0; i < g->count.n; i++) {
-        const Count *c = &g->count.at[i];
+    for (EACH(const Count, c, g->count)) {
         if (c->input != input)
             continue;
         if (losses++ && c->ignore != *value)
@@ -168,12 +166,10 @@ bool input_ignores(const Graph *g, int input, int *value)
         *value = c->ignore;
     }
     for (int o = 0; o < g->nf; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, g->op.at[o].arg))
             if (a->kind == ARG_READ && !a->state && !strcmp(a->token, "ids") &&
                 g->tensor.at[a->index].kind == T_INPUT && g->tensor.at[a->index].of == input)
                 return false;
-        }
     return losses > 0;
 }
 

@@ -210,6 +210,9 @@ Arg *op_arg(const Op *o, const char *token);                      /* of its call
 const Attr *attr_find(const Op *o, const char *name);           /* NULL if absent */
 int64_t attr_int(const Op *o, const char *name);                /* 0 if absent */
 void attr_set(Op *o, const char *name, int64_t i);
+typedef struct { const char *name; int64_t i; } AttrNumber;
+#define ATTRS(o, ...) attrs_set((o), (const AttrNumber[]){__VA_ARGS__, {NULL, 0}})      /* {"rows", n}, ... */
+void attrs_set(Op *o, const AttrNumber *list);
 void attr_set_float(Op *o, const char *name, double f);
 int64_t shape_size(const Shape *s, int from, int to);           /* elements of axes from .. to-1 */
 static inline int64_t shape_elements(const Shape *s) { return shape_size(s, 0, s->n); }

@@ -100,10 +100,8 @@ static const char *train_hash(const Graph *g, const Model *m)
     }
     fprintf(f, "optimizer %d lr %a %a %a eps %a momentum %a decay %a\n", (int)x->opt, x->lr, x->beta1, x->beta2, x->eps,
             x->momentum, x->weight_decay);
-    for (int i = 0; i < x->param_group.n; i++) {
-        const ParamGroup *k = &x->param_group.at[i];
+    for (EACH(const ParamGroup, k, x->param_group))
         fprintf(f, "group lr %a %a %a eps %a decay %a\n", k->lr, k->beta1, k->beta2, k->eps, k->weight_decay);
-    }
     if (x->nesterov || x->opt == OPT_RMSPROP)
         fprintf(f, "nesterov %d alpha %a%s\n", x->nesterov, x->alpha, x->centered ? " centered" : "");
     fprintf(f, "schedule %d warmup %" PRId64 " every %" PRId64 " final %a factor %a steps %" PRId64 "\n", (int)x->schedule,

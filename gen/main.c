@@ -2,15 +2,8 @@
  *
  * main.c: the verbs.  The passes stand in passes.c, the search for the best plan in search.c.
  */
-#include "budgets.h"
-#include "passes.h"
 #include "cost/prof.h"
-#include "search/search.h"
-#include "emit/emit.h"
 #include "huggingface/hf.h"
-#include "pack/pack.h"
-#include "planner.h"
-#include "view/nofit.h"
 #include "mem/mem.h"
 #include "tokens/command.h"
 #include "view/view.h"
@@ -127,25 +120,10 @@ static Plan *plan_measured(const Options *x, const Model *m)
     return p;
 }
 
-static int compare_model(const Options *x, const Model *m)
-{
-    if (is_plan(x->from))
-        fail(EXIT_USAGE, "%s is a plan, and planners are compared by plans of their own", x->from);
-    return view_compare(x, m);
-}
-
-static int list_schedules(const Options *x, const Model *m)
-{
-    if (is_plan(x->from))
-        fail(EXIT_USAGE, "%s is a plan, and schedules are compared by plans of their own", x->from);
-    return view_schedules(x, m);
-}
-
 /* What can be planned for, and not run. */
 static void check_cuda(const Model *m)
 {
-    for (int i = 0; i < m->devices.n; i++) {
-        const Device *d = &m->devices.at[i];
+    for (EACH(const Device, d, m->devices)) {
         if (!d->arch)
             err(d->loc, "such as arch: sm_90", "'%s' has no 'arch': kernels are compiled for one", d->name);
         if (atoi(d->arch + 3) < LEAST_ARCH)
@@ -159,16 +137,6 @@ static void check_cuda(const Model *m)
         err(m->plan.loc, "transport: local, or nccl", "messages between GPUs do not go over %s", m->plan.transport);
     if (m->plan.disk)
         err(m->plan.loc, "offload: auto", "a GPU offloads to the host's memory, not to a file");
-}
-
-/* The isa is the choice of the user, for oneDNN computes other bits with another one.  So dpgen warns and changes nothing. */
-static void warn_isa(const Model *m)
-{
-    const Device *d = &m->devices.at[0];
-    const char *missing = !on_gpus(m) && !target_of(d)->paced && d->isa ? machine_lacks(d->isa) : NULL;
-    if (missing)
-        fprintf(stderr, "dpgen: kernels are compiled for isa %s, and this machine has %s: a job ends here with "
-                "status %d; --set devices.0.isa=%s makes one that runs\n", d->isa, missing, EXIT_MACHINE, missing);
 }
 
 /* cuDNN copies images into the workspace, with channels up to a multiple of 8.  It is in the numeric key: the user chooses. */
@@ -282,7 +250,11 @@ static int generate(const Options *x, const Model *m)
     if (p->c->profile && !transport_of(p->m)->ranks && threads > cores && !p->m->cores)
         fprintf(stderr, "dpgen: stages: %d, threads: %ld, cores of this machine: %ld; steps take longer than predicted; "
                 "hosts: {cores: %ld} prices it\n", p->devices, threads, cores, cores);
-    warn_isa(m);
+    const Device *first = &m->devices.at[0];
+    const char *missing = !on_gpus(m) && !target_of(first)->paced && first->isa ? machine_lacks(first->isa) : NULL;
+    if (missing)
+        fprintf(stderr, "dpgen: kernels are compiled for isa %s, and this machine has %s: a job ends here with "
+                "status %d; --set devices.0.isa=%s makes one that runs\n", first->isa, missing, EXIT_MACHINE, missing);
     warn_workspace(p);
     const char *slow = NULL;
     for (int o = 0; o < p->g->op.n && on_gpus(p->m); o++)
@@ -306,16 +278,6 @@ static int generate(const Options *x, const Model *m)
     printf("wrote %s%s: make -C %s\nits MANIFEST has SHA-256 %s\n", quote_terminal(x->out), team,
            quote_terminal(quote_shell(x->out)), sum);
     return 0;
-}
-
-/* dpgen report, dpgen metrics: of what a job has written, without a model.  False: it is another command. */
-static bool told_of_files(const Options *x)
-{
-    const char *wrote = !x->verb ? NULL : !strcmp(x->verb, "report") ? report_measured(x->file, x->trace, x->out)
-        : !strcmp(x->verb, "metrics") ? metrics_tensorboard(x->file, x->tensorboard) : NULL;
-    if (wrote)
-        printf("wrote %s\n", wrote);
-    return wrote;
 }
 
 /* dpgen profile */
@@ -401,19 +363,19 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN);           /* a file that is too large is an error of write(), with a message */
     mapped_watch("dpgen");
     options_answer(argc, argv, COMMIT);
-    if (argc > 1 && !strcmp(argv[1], "pack"))
-        return pack_command(argc - 2, argv + 2);
-    if (argc > 1 && !strcmp(argv[1], "tokens"))
-        options_end(tokens_command(argc - 2, argv + 2));
-    if (argc > 1 && !strcmp(argv[1], "new"))
-        options_end(new_command(argc - 2, argv + 2));
-    if (argc > 1 && !strcmp(argv[1], "import"))
-        options_end(import_command(argc - 2, argv + 2));
-    if (argc > 1 && !strcmp(argv[1], "export"))
-        options_end(export_command(argc - 2, argv + 2));
+    static const struct { const char *name; int (*run)(int argc, char **argv); } alone[] = {
+        {"pack", pack_command}, {"tokens", tokens_command}, {"new", new_command}, {"import", import_command},
+        {"export", export_command}};
+    int of = argc > 1 ? INDEX_OF(alone, sizeof alone / sizeof *alone, argv[1]) : -1;
+    if (of >= 0)
+        options_end(alone[of].run(argc - 2, argv + 2));
     Options x = options(argc, argv);
-    if (told_of_files(&x))
+    const char *wrote = !x.verb ? NULL : !strcmp(x.verb, "report") ? report_measured(x.file, x.trace, x.out)
+        : !strcmp(x.verb, "metrics") ? metrics_tensorboard(x.file, x.tensorboard) : NULL;
+    if (wrote) {
+        printf("wrote %s\n", wrote);
         return 0;
+    }
     Node *root = root_of(&x);
     if (x.devices)
         override_devices(root, x.devices);
@@ -424,16 +386,15 @@ int main(int argc, char **argv)
     pace(m, x.pace);
     if (x.library && !m->eval.format && !infers(m))           /* its outputs are those of an evaluation */
         m->eval = (DataSet){.format = "caller", .batches = m->plan.replicas > 1 ? m->plan.replicas : 1};
-    static const struct { const char *name; int (*run)(const Options *x, const Model *m); } verb[] = {
-        {"check", check_model}, {"plan", plan_model}, {"explain", explain_model},
-        {"compare", compare_model}, {"schedules", list_schedules}, {"profile", measure_model}};
+    static const struct { const char *name; int (*run)(const Options *x, const Model *m); const char *compared; } verb[] = {
+        {"check", check_model, NULL}, {"plan", plan_model, NULL}, {"explain", explain_model, NULL},
+        {"compare", view_compare, "planners"}, {"schedules", view_schedules, "schedules"}, {"profile", measure_model, NULL}};
     if (!x.verb || (strcmp(x.verb, "check") && strcmp(x.verb, "profile")))
         x.times = times_of(&x, m);
-    int (*run)(const Options *, const Model *) = generate;
-    for (size_t i = 0; x.verb && i < sizeof verb / sizeof *verb; i++)
-        if (!strcmp(x.verb, verb[i].name))
-            run = verb[i].run;
+    int v = x.verb ? INDEX_OF(verb, sizeof verb / sizeof *verb, x.verb) : -1;
     if (widths_open(x.foreign, m))
-        run = view_widths;
-    options_end(run(&x, m));
+        options_end(view_widths(&x, m));
+    if (v >= 0 && verb[v].compared && is_plan(x.from))
+        fail(EXIT_USAGE, "%s is a plan, and %s are compared by plans of their own", x.from, verb[v].compared);
+    options_end(v < 0 ? generate(&x, m) : verb[v].run(&x, m));
 }

@@ -28,6 +28,7 @@ Node *load_made(const char *path, const char *text);
 /* The value of an option such as `--set train.steps=10`, from byte `skip` of its text; diagnostics name the option. */
 Node *load_option(const char *option, const char *text, size_t skip);
 Node *node_get(const Node *map, const char *key);   /* NULL if absent */
+const Node *node_at(const Node *map, const char *path);     /* ... of train.batch */
 
 /* ---- model: config/model.c --------------------------------------------------------------------------------- */
 /* needs: Node.  fills: Model, defaults and all, nothing left to interpret but the graph's own nodes. */

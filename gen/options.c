@@ -68,16 +68,6 @@ static void list_schedules(void)
         printf("%-21s %s\n", k->name, k->about);
 }
 
-static NORETURN void no_option(const char *option)
-{
-    /* An option of the table; NULL: none is near. */
-    Strs names = {0};
-    for (int i = 0; i < ROWS; i++)
-        *PUSH(&names) = rows[i].name;
-    const char *near = nearest(option, names.at, names.n);
-    misuse(near ? strf("unknown option %%s; did you mean %s?", near) : "unknown option %s", option);
-}
-
 /* An option of the model, or of no one. */
 static void take_override(Options *x, const char *option, const char *value)
 {
@@ -87,8 +77,13 @@ static void take_override(Options *x, const char *option, const char *value)
         *PUSH(&x->over.set) = value;
     else if (override_path(option))
         *PUSH(&x->over.set) = strf("%s=%s", option, value);
-    else
-        no_option(option);
+    else {
+        Strs names = {0};
+        for (int i = 0; i < ROWS; i++)
+            *PUSH(&names) = rows[i].name;
+        const char *near = nearest(option, names.at, names.n);
+        misuse(near ? strf("unknown option %%s; did you mean %s?", near) : "unknown option %s", option);
+    }
     if (!option_is_value(value))
         misuse("%s needs a value", option);
 }
@@ -133,7 +128,7 @@ static int taken_by(const char *option)
 static void check_prefix(const char *name)
 {
     for (const char *c = name; *c; c++)
-        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789", *c) || strchr("0123456789", *name))
+        if (!strchr(C_WORD, *c) || strchr("0123456789", *name))
             misuse("--prefix %s is not a C identifier", name);
     bool taken = !strncmp(name, "stage", 5) || !strcmp(name, "train") || !strcmp(name, "launch") || !strcmp(name, "kernels");
     const char *header = strf("/%s.h", name);

@@ -4,8 +4,7 @@
  */
 #ifndef OPTIONS_H
 #define OPTIONS_H
-#include "plan.h"
-#include "profiled/bottleneck.h"
+#include "profiled/foreign.h"
 
 typedef struct {
     const char *verb, *file, *out, *from, *dump, *profile, *prefix, *devices, *what, *next, *planners, *trace, *tensorboard;

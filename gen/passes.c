@@ -4,7 +4,6 @@
  * const from there on, and each later pass fills its own fields of a Plan.  A checker runs after every pass.
  */
 #include "passes.h"
-#include "budgets.h"
 #include "key.h"
 #include "list/transport.h"
 #include "list/list.h"
@@ -305,9 +304,8 @@ Plan *run_longer(const Options *x, const Plan *of, const Graph *g, const Cost *c
 
 Model *ordered(const Model *m, int stages, const int *device)
 {
-    Model *with = alloc(sizeof *with);
+    Model *with = COPY(m);
     bool *taken = alloc((size_t)m->devices.n);
-    *with = *m;
     with->device_order = ORDER_CHOSEN;
     memset(&with->devices, 0, sizeof with->devices);
     for (int s = 0; s < stages; s++) {
@@ -330,10 +328,8 @@ const Device *same_device(const Model *m, const Device *k)
 
 Plan *under_limits(const Plan *of, const Model *m)
 {
-    Model *model = alloc(sizeof *model);
-    Plan *p = alloc(sizeof *p);
-    *model = *of->m;
-    *p = *of;
+    Model *model = COPY(of->m);
+    Plan *p = COPY(of);
     memset(&model->devices, 0, sizeof model->devices);
     for (int d = 0; d < of->m->devices.n; d++) {
         *PUSH(&model->devices) = of->m->devices.at[d];

@@ -353,6 +353,7 @@ void check_order(const Plan *p);
 
 /* ---- part: plan/part.c, and one file a planner ------------------------------------------------------------------- */
 int part(Plan *p, const Bytes *limit);              /* target limits a device; nonzero: none fits */
+int *part_last(const Plan *p, int chunks);             /* of so many chunks, each; NULL: it has another number of runs */
 bool part_cuts(const Plan *p, Ints *cuts);            /* last operator of all chunks but the last; false: they are no runs */
 void part_blame(Plan *p);                           /* then: which device lacks most under the cut that lacks least */
 void check_part(const Plan *p);

@@ -397,8 +397,52 @@ static void test_purses(void)
     check(purse_left(part) == 10, "what was kept", "is lost");
 }
 
+/* ---- lists: sorted by an insertion that knows nothing of keys ----------------------------------------------- */
+
+typedef struct { int a, at; const char *name; } Card;
+ORDER(by_all, Card, order_of(y->a, x->a), strcmp(x->name, y->name), order_of(x->at, y->at))
+
+static bool in_front(const Card *x, const Card *y)
+{
+    int names = strcmp(x->name, y->name);
+    return x->a != y->a ? x->a > y->a : names ? names < 0 : x->at < y->at;
+}
+
+static void test_lists(void)
+{
+    static const char *const names[] = {"b", "a", "ab"};
+    VEC(Card) list = {0}, kept = {0};
+    SORT(list.at, list.n, by_all);              /* of none */
+    for (int i = 0; i < 60; i++)
+        *PUSH(&list) = (Card){(int)(draw() % 4) - 2, i, names[draw() % 3]};
+    for (int i = 0; i < 2; i++)
+        APPEND(&kept, list);
+    check(kept.n == 120 && !memcmp(kept.at, list.at, sizeof *list.at * 60) &&
+          !memcmp(kept.at + 60, list.at, sizeof *list.at * 60), "APPEND", "not all elements twice");
+    SORT(list.at, list.n, by_all);
+    for (int i = 0; i + 1 < list.n; i++)
+        check(in_front(&list.at[i], &list.at[i + 1]), "SORT", list.at[i].name);
+    int sum = 0, n = 0;
+    for (EACH(const Card, x, list)) {
+        check(x == &list.at[n++], "EACH", "not in the order of the list");
+        sum += x->at;
+    }
+    VEC(Card) none = {0};
+    for (EACH(const Card, x, none))
+        check(!x, "EACH", "an element of none");
+    check(n == 60 && sum == 59 * 60 / 2, "EACH", "not each once");
+    const int64_t ends[] = {INT64_MIN, -1, 0, 1, INT64_MAX};
+    for (int i = 0; i < 5; i++)
+        for (int k = 0; k < 5; k++)
+            check(order_of(ends[i], ends[k]) == (i > k) - (i < k), "order_of", "wrong at the ends of numbers");
+    Card one = {1, 2, "x"}, *copy = COPY(&one);
+    check(copy != &one && copy->at == 2 && copy->name == one.name, "COPY", "is another");
+    check(!strcmp(text_plain("a.b-c d\xc3\xa9", C_WORD "-"), "a_b-c_d__"), "text_plain", text_plain("a.b-c", C_WORD "-"));
+}
+
 int main(void)
 {
+    test_lists();
     test_purses();
     test_sizes();
     test_memory();

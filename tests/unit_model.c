@@ -462,12 +462,27 @@ static void test_defaults(void)
     EQUAL(m->train.global, 12);
 }
 
+/* A path of keys is what node_get() gives key by key; nothing stands below a text or a list. */
+static void test_paths(void)
+{
+    static const char text[] = "a: {b: {c: 1}, l: [2]}\nt: x";
+    const Node *root = load_text("paths", text, sizeof text - 1), *a = node_get(root, "a");
+    check(a && node_at(root, "a") == a, "node_at", "a");
+    check(node_at(root, "a.b.c") && node_at(root, "a.b.c") == node_get(node_get(a, "b"), "c"), "node_at", "a.b.c");
+    check(!node_at(root, "a.c") && !node_at(root, "t.x") && !node_at(root, "a.l.0") && !node_at(root, "b.c"), "node_at",
+          "a node where there is none");
+    Op o = {.attr = {NULL, 0, 0}};
+    ATTRS(&o, {"m", 3}, {"n", -4}, {"m", 5});
+    check(o.attr.n == 2 && attr_int(&o, "m") == 5 && attr_int(&o, "n") == -4, "ATTRS", "not the last number of each");
+}
+
 int main(int argc, char **argv)
 {
     bool write = argc > 1 && !strcmp(argv[1], "--write");
     const char *root = argc > 1 + write ? argv[1 + write] : "tests";
     goldens(root, "load", write);
     goldens(root, "model", write);
+    test_paths();
     test_hostile();
     test_expr();
     test_full(root);

@@ -178,7 +178,7 @@ void out_close(Out *o)
 const OutFile *out_files(Out *o, int *n)
 {
     *n = o->file.n;
-    qsort(o->file.at, (size_t)o->file.n, sizeof *o->file.at, text_order);
+    SORT(o->file.at, o->file.n, text_order);
     return o->file.at;
 }
 

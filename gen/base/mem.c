@@ -176,6 +176,11 @@ void mem_free_all(void)
     }
 }
 
+void *alloc_copy(const void *at, size_t n)
+{
+    return memcpy(alloc(n), at, n);
+}
+
 char *strf(const char *form, ...)
 {
     char some[256];

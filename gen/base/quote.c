@@ -107,8 +107,7 @@ static const char *quoted(const char *text, const char *dollar)
 
 const char *quote_shell(const char *text)
 {
-    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:=,+@%-";
-    return *text && !text[strspn(text, plain)] ? text : quoted(text, "$");
+    return *text && !text[strspn(text, C_WORD "./:=,+@%-")] ? text : quoted(text, "$");
 }
 
 const char *quote_recipe(const char *text)

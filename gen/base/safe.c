@@ -115,8 +115,7 @@ SafeFile *safe_open(const char *path)
     }
     if (!json_end(&j))
         fail(EXIT_STALE, "%s: byte %ld: %s", path, 8 + (long)(j.at - j.from), j.why);
-    if (f->tensor.n > 1)
-        qsort(f->tensor.at, (size_t)f->tensor.n, sizeof *f->tensor.at, text_order);
+    SORT(f->tensor.at, f->tensor.n, text_order);
     return f;
 }
 

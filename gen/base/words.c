@@ -25,6 +25,14 @@ bool text_ends(const char *text, const char *with)
     return n >= k && !strcmp(text + n - k, with);
 }
 
+char *text_plain(const char *text, const char *letters)
+{
+    char *to = strf("%s", text);
+    for (char *c = to; *c; c++)
+        *c = strchr(letters, *c) ? *c : '_';
+    return to;
+}
+
 bool strs_has(const Strs *list, const char *text)
 {
     return INDEX_OF(list->at, list->n, text) >= 0;
@@ -41,6 +49,12 @@ int text_index(const void *at, int n, size_t size, const char *text)
 int text_order(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void sort_by(void *at, int n, size_t size, int (*by)(const void *, const void *))
+{
+    if (n > 1)
+        qsort(at, (size_t)n, size, by);
 }
 
 const char *text_without(const char *text, const char *end)

@@ -20,8 +20,7 @@ static int small(Scope *s, const Node *line, const char *path, int x, int64_t ou
     Graph *g = s->b->g;
     Op o = {.attr = {NULL, 0, 0}};
     *PUSH(&o.in) = x;
-    attr_set(&o, "out", out);
-    attr_set(&o, "affine", 0);
+    ATTRS(&o, {"out", out}, {"affine", 0});
     int op = op_new(s, line, path, row_find("Linear"), o);
     State *weight = &g->state.at[g->op.at[op].par.at[0]];
     weight->init = init;
@@ -61,11 +60,9 @@ int adapt(Scope *s, const Node *line, const char *path, Op o)
 void linears_named(const Builder *b, const Strs *patterns, Loc loc, const char *key)
 {
     Strs names = {0};
-    for (int i = 0; i < b->g->op.n; i++) {
-        const Op *o = &b->g->op.at[i];
+    for (EACH(const Op, o, b->g->op))
         if (!strcmp(row(o->row)->name, "Linear") && !b->g->state.at[o->par.at[0]].adapter)
             *PUSH(&names) = o->name;
-    }
     for (int i = 0; i < patterns->n; i++) {
         bool any = false;
         for (int k = 0; k < names.n; k++)

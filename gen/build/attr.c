@@ -81,8 +81,7 @@ static void read_key(Scope *s, const Node *n, const BuildKey *k, Op *o)
     case 'w': attr_set(o, k->attr, word(s, n, k)); break;
     case 's':
         if (n->kind == SCALAR) {
-            attr_set(o, k->attr, 1);
-            attr_set(o, strf("%s.0", k->attr), eval_int(s, n));
+            ATTRS(o, {k->attr, 1}, {strf("%s.0", k->attr), eval_int(s, n)});
             break;
         }       /* else as a list */
     /* fallthrough */

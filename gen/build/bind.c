@@ -131,23 +131,6 @@ static bool bind_attr(Binder *b, Arg *a)
     return true;
 }
 
-static Bytes bytes_of(const Graph *g, const Arg *a)
-{
-    if (a->kind > ARG_UPDATE)
-        return 0;
-    Bytes n = a->state ? g->state.at[a->index].bytes : g->tensor.at[a->index].bytes;
-    return a->kind == ARG_ADD || a->kind == ARG_UPDATE ? 2 * n : n;
-}
-
-static void bind_token(Binder *b, const char *token)
-{
-    Arg *a = PUSH(&b->o->arg);
-    *a = (Arg){.token = token, .index = -1};
-    if (!bind_word(b, a) && !bind_operand(b, a) && !bind_gradient(b, a) && !bind_attr(b, a))
-        die("%s, call %s: nothing is called %s", b->r->name, b->o->call, token);
-    b->o->moved += bytes_of(b->g, a);
-}
-
 void bind_call(Graph *g, Op *o, const char *call, const Op *fwd,
                int (*dt)(void *ctx, const char *token, bool *write), void *ctx)
 {
@@ -162,7 +145,12 @@ void bind_call(Graph *g, Op *o, const char *call, const Op *fwd,
     o->moved = 0;
     for (const char *p = call + n + 1; *p && *p != ')'; p += strspn(p, ", ")) {
         n = strcspn(p, ",) ");
-        bind_token(&b, strf("%.*s", (int)n, p));
+        Arg *a = PUSH(&o->arg);
+        *a = (Arg){.token = strf("%.*s", (int)n, p), .index = -1};
+        if (!bind_word(&b, a) && !bind_operand(&b, a) && !bind_gradient(&b, a) && !bind_attr(&b, a))
+            die("%s, call %s: nothing is called %s", b.r->name, o->call, a->token);
+        Bytes bytes = a->kind > ARG_UPDATE ? 0 : a->state ? g->state.at[a->index].bytes : g->tensor.at[a->index].bytes;
+        o->moved += a->kind == ARG_ADD || a->kind == ARG_UPDATE ? 2 * bytes : bytes;
         p += n;
     }
 }

@@ -450,16 +450,6 @@ static const char *path_in(const Node *line, const char *path, int64_t from, int
     return strstr(path, "{}") ? numbered(path, from + i) : strf("%s.%lld", path, (long long)from + i);
 }
 
-static int64_t first_number(Scope *s, const Node *line)
-{
-    const Node *from = node_get(line, "from"), *repeat = node_get(line, "repeat");
-    int64_t n = from ? eval_int(s, from) : 0;
-    if (from && (!repeat || n < 0 || n > MAX_REPEAT))
-        WRONG(s->b, from->loc, repeat ? NULL : "add repeat: ...", "'from' is the number of the first repetition, 0 to %d",
-              MAX_REPEAT);
-    return n;
-}
-
 /* `when: false` in nested repetitions makes no operator, and takes time all the same. */
 static void count_line(Scope *s, const Node *line)
 {
@@ -471,7 +461,11 @@ static void count_line(Scope *s, const Node *line)
 static Ints repeated(Scope *s, const Node *line, const BuildBlock *k, Ints values)
 {
     const char *path = path_of(s, line, node_get(line, "use")->text);
-    int64_t from = first_number(s, line);
+    const Node *first = node_get(line, "from"), *repeat = node_get(line, "repeat");
+    int64_t from = first ? eval_int(s, first) : 0;
+    if (first && (!repeat || from < 0 || from > MAX_REPEAT))
+        WRONG(s->b, first->loc, repeat ? NULL : "add repeat: ...", "'from' is the number of the first repetition, 0 to %d",
+              MAX_REPEAT);
     int n = is_on(s, line) ? repetitions(s, line, k) : 0;
     bool before = s->b->failed;
     s->b->failed = false;

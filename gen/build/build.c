@@ -249,13 +249,11 @@ static Ints split(Scope *s, const Node *line, const char *path, int x, const Op 
     for (int i = 0; i < n; i++) {
         Op o = {.attr = {NULL, 0, 0}};
         *PUSH(&o.in) = x;
-        attr_set(&o, "axis", attr_int(like, "axis"));
-        attr_set(&o, "part", i);
+        ATTRS(&o, {"axis", attr_int(like, "axis")}, {"part", i});
         if (attr_find(like, "parts")) {
             attr_set(&o, "parts", attr_int(like, "parts"));
         } else {
-            attr_set(&o, "start", from);
-            attr_set(&o, "length", attr_int(like, strf("sizes.%d", i)));
+            ATTRS(&o, {"start", from}, {"length", attr_int(like, strf("sizes.%d", i))});
         }
         int op = op_new(s, line, strf("%s.%d", path, i), row_find("Slice"), o);
         int t = s->b->g->op.at[op].out.at[0];
@@ -312,24 +310,6 @@ static const char *op_of(Scope *s, const Node *line)
     return NULL;
 }
 
-/* `when: false`: the first operand takes the place of the result. */
-static int forwarded(Scope *s, const Node *line)
-{
-    const Node *in = node_get(line, "in");
-    if (in && in->kind == LIST && !in->n)
-        in = NULL;
-    return in ? value_of(s, in->kind == LIST ? in->at[0] : in) : value_last(s, line);
-}
-
-/* i32 results are for other lines to read: then all results have names. */
-static bool has_numbers(const Row *r)
-{
-    for (int i = 0; i < r->out.n; i++)
-        if (r->out.at[i].type == 'i')
-            return true;
-    return false;
-}
-
 static void finish(Scope *s, const Node *line, const Ints *results)
 {
     s->last = results->at[results->n - 1];
@@ -362,7 +342,10 @@ static void expand(Scope *s, const Node *line, const char *op)
             : !strcmp(op, "Linear") && match_any(&s->b->m->adapt.match, path) ? adapt(s, line, path, o)
             : attr_find(&o, "top") && r != row_find("Route") ? hits(s, line, path, r, o) : op_new(s, line, path, r, o);
         *PUSH(&results) = s->b->g->op.at[index].out.at[0];
-        for (int i = 1; has_numbers(row(r)) && i < row(r)->out.n; i++)
+        bool numbers = false;
+        for (int i = 0; i < row(r)->out.n; i++)
+            numbers |= row(r)->out.at[i].type == 'i';
+        for (int i = 1; numbers && i < row(r)->out.n; i++)
             *PUSH(&results) = s->b->g->op.at[index].out.at[i];
     }
     if (results.n)
@@ -377,8 +360,10 @@ void op_line(Scope *s, const Node *line)
     if (!op || !line_keys(s, line, op)) {
         values_lost(s, line);
     } else if (!is_on(s, line)) {
+        const Node *in = node_get(line, "in");
+        bool none = !in || (in->kind == LIST && !in->n);
         Ints one = {0};
-        *PUSH(&one) = forwarded(s, line);
+        *PUSH(&one) = none ? value_last(s, line) : value_of(s, in->kind == LIST ? in->at[0] : in);
         finish(s, line, &one);
     } else {
         expand(s, line, op);

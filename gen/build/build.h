@@ -108,37 +108,19 @@ void params(Scope *s, const Node *line, Op *o, int op);         /* fills o->par:
 typedef struct { Graph *g; const Model *m; Op *o; const Row *r; } Sizer;
 typedef struct { const char *name; bool (*size)(Sizer *z); } ShapeRule;
 extern const ShapeRule shape_rules[];                           /* ends with a NULL name */
-/* shape_move.c */
-bool size_concat(Sizer *z);
-bool size_slice(Sizer *z);
-bool size_reshape(Sizer *z);
-bool size_transpose(Sizer *z);
-bool size_reduce(Sizer *z);
-/* shape_language.c */
-bool size_attention(Sizer *z);
-bool size_attention_packed(Sizer *z);
-bool size_route(Sizer *z);
-bool size_dispatch(Sizer *z);
-bool size_grouped(Sizer *z);
-bool size_combine(Sizer *z);
-bool size_route_loss(Sizer *z);
-bool size_recur(Sizer *z);
-bool size_additive(Sizer *z);
-bool size_rotary(Sizer *z);
-bool size_rotary_table(Sizer *z);
-bool documents_fit(Sizer *z, int64_t batch, int64_t seq);
-bool size_gate(Sizer *z);
-bool size_softcap(Sizer *z);
-/* shape_image.c */
-bool size_conv(Sizer *z);
-bool size_conv_transpose(Sizer *z);
-bool size_pool(Sizer *z);
+/* Rules of the other files, NAME by size_NAME(). */
+#define SHAPE_RULES(RULE) \
+    RULE(concat) RULE(slice) RULE(reshape) RULE(transpose) RULE(reduce)                 /* shape_move.c */ \
+    RULE(rotary) RULE(rotary_table) RULE(gate) RULE(softcap)                            /* shape_language.c */ \
+    RULE(attention) RULE(attention_packed)                                              /* shape_attention.c */ \
+    RULE(recur) RULE(additive)                                                          /* shape_recurrent.c */ \
+    RULE(route) RULE(dispatch) RULE(grouped) RULE(combine) RULE(route_loss)             /* shape_experts.c */ \
+    RULE(conv) RULE(conv_transpose) RULE(pool) RULE(batch_stat) RULE(batch_norm)        /* shape_image.c */ \
+    RULE(group_norm) RULE(pad) RULE(upsample)
+#define DECLARED(name) bool size_##name(Sizer *z);
+SHAPE_RULES(DECLARED)
 bool size_image_mean(Sizer *z);
-bool size_batch_stat(Sizer *z);
-bool size_batch_norm(Sizer *z);
-bool size_group_norm(Sizer *z);
-bool size_pad(Sizer *z);
-bool size_upsample(Sizer *z);
+bool documents_fit(Sizer *z, int64_t batch, int64_t seq);
 /* shape.c: what a rule may call */
 const Shape *in_shape(const Sizer *z, int i);
 bool out_shape(Sizer *z, int i, Shape s);                       /* size result i; false after a complaint */

@@ -102,8 +102,7 @@ static void check_groups(const Builder *b)
 void choose_params(Builder *b)
 {
     const Train *t = &b->m->train;
-    for (int i = 0; i < b->g->state.n; i++) {
-        State *s = &b->g->state.at[i];
+    for (EACH(State, s, b->g->state)) {
         if (!learns(s))
             continue;
         s->group = group_of(t, s->name);

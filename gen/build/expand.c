@@ -60,8 +60,7 @@ int hits(Scope *s, const Node *line, const char *path, int row, Op o)
     Op report = {.attr = {NULL, 0, 0}, .owner = path};
     *PUSH(&report.in) = o.in.at[0];
     *PUSH(&report.in) = o.in.at[1];
-    attr_set(&report, "ignore", attr_int(&o, "ignore"));
-    attr_set(&report, "top", attr_int(&o, "top"));
+    ATTRS(&report, {"ignore", attr_int(&o, "ignore")}, {"top", attr_int(&o, "top")});
     op_new(s, line, path_join(path, "hits"), row_find("HitReport"), report);
     return loss;
 }

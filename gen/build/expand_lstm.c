@@ -26,8 +26,7 @@ static int direction(Scope *s, const Node *line, const char *path, const Op *o, 
     int first = op_new(s, line, path_join(path, reverse ? "ih_reverse" : "ih"), row_find("Linear"), inputs);
     *PUSH(&steps.in) = s->b->g->op.at[first].out.at[0];
     *PUSH(&steps.in) = o->in.at[1];
-    attr_set(&steps, "hidden", hidden);
-    attr_set(&steps, "reverse", reverse);
+    ATTRS(&steps, {"hidden", hidden}, {"reverse", reverse});
     attr_set_float(&steps, "drop", attr_find(o, "drop")->f);
     return op_new(s, line, name, row_find("Recur"), steps);
 }

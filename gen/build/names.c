@@ -44,23 +44,17 @@ void names_put(Names *s, const char *text, int value)
 
 const char *name_as_c(const char *path)
 {
-    char *c = strf("%s", path);
-    for (char *p = c; *p; p++)
-        if (*p == '.')
-            *p = '_';
-    return c;
+    return text_plain(path, C_WORD);
 }
 
 const char *name_fault(const char *text)
 {
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
-    static const char inner[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_.0123456789";
     size_t n = strlen(text);
-    if (!n || !strchr(letters, text[0]))
+    if (!n || !strchr(C_LETTERS, text[0]))
         return "a name begins with a letter";
     if (n > MAX_NAME)
         return "63 characters at most";
-    if (strspn(text, inner) != n)
+    if (strspn(text, C_WORD ".") != n)
         return "a name consists of letters, digits, _ and .";
     if (text[n - 1] == '.' || strstr(text, ".."))
         return "something must stand between and behind dots";

@@ -52,8 +52,7 @@ static void give_copies(Graph *g)
             if (g->op.at[i].par.at[k] >= 0)
                 g->op.at[i].par.at[k] = now[g->op.at[i].par.at[k]];
     g->state.n = 0;
-    for (int i = 0; i < all.n; i++)
-        *PUSH(&g->state) = all.at[i];
+    APPEND(&g->state, all);
 }
 
 void quantize(Builder *b)
@@ -63,8 +62,7 @@ void quantize(Builder *b)
     if (!q->bits)
         return;
     linears_named(b, &q->match, q->loc, "quantize.match");
-    for (int i = 0; i < b->g->op.n; i++) {
-        Op *o = &b->g->op.at[i];
+    for (EACH(Op, o, b->g->op)) {
         const char *taken = q->match.n ? match_any(&q->match, o->name) : "", *remedy;
         const char *pattern = strcmp(row(o->row)->name, "Linear") || o->par_name ? NULL : taken;
         const char *why = pattern ? why_whole(b, o, &remedy) : NULL;

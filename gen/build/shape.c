@@ -137,19 +137,14 @@ static const ShapeRule *rule_of(const Row *r)
     die("row %s: no shape rule %s", r->name, r->shape);
 }
 
-static bool all_sized(const Graph *g, const Op *o)
-{
-    for (int i = 0; i < o->in.n; i++)
-        if (o->in.at[i] >= 0 && !g->tensor.at[o->in.at[i]].shape.n)
-            return false;
-    return true;
-}
-
 static void size(Graph *g, const Model *m, int i)
 {
     Op *o = &g->op.at[i];
     Sizer z = {g, m, o, row(o->row)};
-    if (!all_sized(g, o) || !rule_of(z.r)->size(&z))
+    for (int k = 0; k < o->in.n; k++)
+        if (o->in.at[k] >= 0 && !g->tensor.at[o->in.at[k]].shape.n)
+            return;
+    if (!rule_of(z.r)->size(&z))
         return;
     z.r = row(o->row);                      /* the rule may have chosen another row */
     bind_call(g, o, z.r->call[PH_F], NULL, NULL, NULL);

@@ -67,10 +67,7 @@ static bool attention(Sizer *z, int64_t batch, int64_t query, int64_t key, int64
     if (documents && (query != key || !shape_same(in_shape(z, documents), &mask)))
         return refuse(z, NULL, "documents must be [batch, key] = %s with as many queries, not %s with %lld queries",
                       shape_text(&mask), shape_text(in_shape(z, documents)), (Num)query);
-    attr_set(z->o, "batch", batch);
-    attr_set(z->o, "query", query);
-    attr_set(z->o, "key", key);
-    attr_set(z->o, "width", wide / heads);
+    ATTRS(z->o, {"batch", batch}, {"query", query}, {"key", key}, {"width", wide / heads});
     const Shape scores = {4, {batch, heads, query, key}};
     bool plain = z->o->in.at[i] < 0 && z->o->in.at[i + 1] < 0 && (float)attr_find(z->o, "drop")->f == 0 &&
         z->o->row != row_find("AttentionWindow") && z->o->row != row_find("AttentionGeneral") && !documents;
@@ -107,8 +104,7 @@ static bool seen(Sizer *z, int64_t query, int64_t key)
     if (!window && (float)cap == 0 && !general)
         return true;
     int64_t reach = both ? 2 * window - 1 : window;
-    attr_set(z->o, "window", window);
-    attr_set(z->o, "reach", window && reach < key ? reach : key);
+    ATTRS(z->o, {"window", window}, {"reach", window && reach < key ? reach : key});
     attr_set_float(z->o, "cap", cap);
     z->o->row = row_find(general ? "AttentionGeneral" : "AttentionWindow");
     if (!general)

@@ -42,8 +42,7 @@ bool size_route(Sizer *z)
                       (Num)(experts / groups));
     if (rows > INT32_MAX / top)
         return refuse(z, NULL, "%lld rows are too many", (Num)rows);
-    attr_set(z->o, "rows", rows);
-    attr_set(z->o, "experts", experts);
+    ATTRS(z->o, {"rows", rows}, {"experts", experts});
     return par_shape(z, 0, (Shape){1, {experts}}) && out_shape(z, 0, each) && out_shape(z, 1, each) && out_shape(z, 2, each) &&
            out_shape(z, 3, (Shape){1, {experts + 1}});
 }
@@ -51,23 +50,14 @@ bool size_route(Sizer *z)
 /* rows, top and width of what goes to experts, or comes back. */
 static void sizes(Sizer *z, const Op *route, int64_t width)
 {
-    attr_set(z->o, "rows", attr_int(route, "rows"));
-    attr_set(z->o, "top", attr_int(route, "top"));
-    attr_set(z->o, "width", width);
-    attr_set(z->o, "experts", attr_int(route, "experts"));
+    ATTRS(z->o, {"rows", attr_int(route, "rows")}, {"top", attr_int(route, "top")}, {"width", width},
+          {"experts", attr_int(route, "experts")});
 }
 
 /* Rows of all devices, where each has those of its experts. */
 static int64_t rows_bytes(const Sizer *z)
 {
     return attr_int(z->o, "rows") * attr_int(z->o, "top") * attr_int(z->o, "width") * type_bytes(z->g->compute);
-}
-
-/* Choices of a token that may go to the experts of one device of several: they differ. */
-static int64_t most_choices(const Sizer *z)
-{
-    const int64_t experts = attr_int(z->o, "experts") / z->m->plan.tensor, top = attr_int(z->o, "top");
-    return experts < top ? experts : top;
 }
 
 bool size_dispatch(Sizer *z)
@@ -81,7 +71,8 @@ bool size_dispatch(Sizer *z)
         return refuse(z, NULL, "the slots are of %lld rows, and x is %s", (Num)rows, shape_text(x));
     sizes(z, route, width);
     attr_set(z->o, "tmp.I", rows_bytes(z));
-    attr_set(z->o, "most", rows * most_choices(z));
+    const int64_t experts = attr_int(z->o, "experts") / z->m->plan.tensor;
+    attr_set(z->o, "most", rows * min_of(experts, attr_int(z->o, "top")));
     return out_shape(z, 0, (Shape){2, {rows * attr_int(route, "top"), width}});
 }
 
@@ -97,8 +88,7 @@ bool size_grouped(Sizer *z)
         return refuse(z, NULL, "the offsets are of %lld rows, and x is %s", (Num)rows, shape_text(x));
     if (experts != attr_int(route, "experts"))
         return refuse(z, NULL, "%lld experts, and the Route has %lld", (Num)experts, (Num)attr_int(route, "experts"));
-    attr_set(z->o, "rows", rows);
-    attr_set(z->o, "in", x->d[1]);
+    ATTRS(z->o, {"rows", rows}, {"in", x->d[1]});
     return par_shape(z, 0, (Shape){3, {experts, out, x->d[1]}}) && par_shape(z, 1, (Shape){2, {experts, out}}) &&
            out_shape(z, 0, (Shape){2, {rows, out}});
 }
@@ -133,8 +123,6 @@ bool size_route_loss(Sizer *z)
                       shape_text(&z->g->tensor.at[route->in.at[0]].shape));
     if (!(factor >= 0 && factor <= 1e6))
         return refuse(z, "factor: 0.01", "factor is from 0 to 1e6, not %g", factor);
-    attr_set(z->o, "rows", attr_int(route, "rows"));
-    attr_set(z->o, "experts", attr_int(route, "experts"));
-    attr_set(z->o, "top", attr_int(route, "top"));
+    ATTRS(z->o, {"rows", attr_int(route, "rows")}, {"experts", attr_int(route, "experts")}, {"top", attr_int(route, "top")});
     return out_shape(z, 0, (Shape){1, {1}});
 }

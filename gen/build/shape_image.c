@@ -86,15 +86,8 @@ static bool image_windows(Sizer *z, bool pool, Shape *y)
             return false;
         y->d[1 + i] = count[i];
     }
-    attr_set(z->o, "batch", x->d[0]);
-    attr_set(z->o, "height", x->d[1]);
-    attr_set(z->o, "width", n == 2 ? x->d[2] : 1);
-    attr_set(z->o, "yheight", count[0]);
-    attr_set(z->o, "ywidth", count[1]);
-    attr_set(z->o, "kheight", kernel[0]);
-    attr_set(z->o, "kwidth", kernel[1]);
-    attr_set(z->o, "top", before[0]);
-    attr_set(z->o, "left", before[1]);
+    ATTRS(z->o, {"batch", x->d[0]}, {"height", x->d[1]}, {"width", n == 2 ? x->d[2] : 1}, {"yheight", count[0]},
+          {"ywidth", count[1]}, {"kheight", kernel[0]}, {"kwidth", kernel[1]}, {"top", before[0]}, {"left", before[1]});
     return true;
 }
 
@@ -112,10 +105,7 @@ static int image_axes(Sizer *z, const Shape *x)
 
 static void set_image(Sizer *z, const Shape *x, int n)
 {
-    attr_set(z->o, "batch", x->d[0]);
-    attr_set(z->o, "height", x->d[1]);
-    attr_set(z->o, "width", n == 2 ? x->d[2] : 1);
-    attr_set(z->o, "channels", shape_last(x));
+    ATTRS(z->o, {"batch", x->d[0]}, {"height", x->d[1]}, {"width", n == 2 ? x->d[2] : 1}, {"channels", shape_last(x)});
 }
 
 /* A negative pad takes pixels away. */
@@ -136,12 +126,8 @@ bool size_pad(Sizer *z)
         y.d[1 + i] += before[i] + behind[i];
     }
     set_image(z, &x, n);
-    attr_set(z->o, "yheight", y.d[1]);
-    attr_set(z->o, "ywidth", n == 2 ? y.d[2] : 1);
-    attr_set(z->o, "top", before[0]);
-    attr_set(z->o, "left", before[1]);
-    attr_set(z->o, "gtop", -before[0]);
-    attr_set(z->o, "gleft", -before[1]);
+    ATTRS(z->o, {"yheight", y.d[1]}, {"ywidth", n == 2 ? y.d[2] : 1}, {"top", before[0]}, {"left", before[1]},
+          {"gtop", -before[0]}, {"gleft", -before[1]});
     attr_set_float(z->o, "zero", 0);
     return out_shape(z, 0, y);
 }
@@ -161,8 +147,7 @@ bool size_upsample(Sizer *z)
     if (attr_int(z->o, "align") && !attr_int(z->o, "bilinear"))
         return refuse(z, "mode: bilinear", "'align' says where pixels lie between others: with mode nearest none do");
     set_image(z, &x, n);
-    attr_set(z->o, "fheight", by[0]);
-    attr_set(z->o, "fwidth", by[1]);
+    ATTRS(z->o, {"fheight", by[0]}, {"fwidth", by[1]});
     if (attr_int(z->o, "bilinear"))
         z->o->row = row_find("UpsampleBilinear");
     return out_shape(z, 0, y);
@@ -216,13 +201,8 @@ bool size_conv_transpose(Sizer *z)
         return refuse(z, "groups: 1", "%lld groups: %lld channels read and %lld written are not multiples of that", (Num)groups,
                       (Num)in, (Num)out);
     set_image(z, &x, n);
-    attr_set(z->o, "in", in);
-    attr_set(z->o, "yheight", y.d[1]);
-    attr_set(z->o, "ywidth", n == 2 ? y.d[2] : 1);
-    attr_set(z->o, "kheight", kernel[0]);
-    attr_set(z->o, "kwidth", kernel[1]);
-    attr_set(z->o, "top", before[0]);
-    attr_set(z->o, "left", before[1]);
+    ATTRS(z->o, {"in", in}, {"yheight", y.d[1]}, {"ywidth", n == 2 ? y.d[2] : 1}, {"kheight", kernel[0]},
+          {"kwidth", kernel[1]}, {"top", before[0]}, {"left", before[1]});
     y.d[y.n - 1] = out;
     return par_shape(z, 0, (Shape){y.n, {in, out / groups, kernel[0], kernel[1]}}) && par_shape(z, 1, (Shape){1, {out}}) &&
            out_shape(z, 0, y);
@@ -245,9 +225,7 @@ bool size_image_mean(Sizer *z)
         return refuse(z, NULL, "takes images [B, height, width, channels], not %s", shape_text(x));
     Shape y = {2, {x->d[0], shape_last(x)}};
     int64_t mid = shape_size(x, 1, x->n - 1);
-    attr_set(z->o, "outer", x->d[0]);
-    attr_set(z->o, "mid", mid);
-    attr_set(z->o, "inner", shape_last(x));
+    ATTRS(z->o, {"outer", x->d[0]}, {"mid", mid}, {"inner", shape_last(x)});
     attr_set_float(z->o, "factor", 1 / (double)mid);
     for (int i = 1; i < x->n && attr_int(z->o, "keep"); i++, y.n = x->n)
         y.d[i] = i < x->n - 1 ? 1 : shape_last(x);
@@ -257,8 +235,7 @@ bool size_image_mean(Sizer *z)
 static bool set_pixels(Sizer *z)
 {
     const Shape *x = in_shape(z, 0);
-    attr_set(z->o, "rows", shape_size(x, 0, x->n - 1));
-    attr_set(z->o, "width", shape_last(x));
+    ATTRS(z->o, {"rows", shape_size(x, 0, x->n - 1)}, {"width", shape_last(x)});
     return true;
 }
 
@@ -297,10 +274,8 @@ bool size_group_norm(Sizer *z)
                       (Num)groups);
     if (attr_find(z->o, "eps")->f < 0)
         return refuse(z, NULL, "eps must not be negative");
-    attr_set(z->o, "batch", x->d[0]);
-    attr_set(z->o, "pixels", shape_size(x, 1, x->n - 1));
-    attr_set(z->o, "groups", groups);
-    attr_set(z->o, "width", shape_last(x) / groups);
+    ATTRS(z->o, {"batch", x->d[0]}, {"pixels", shape_size(x, 1, x->n - 1)}, {"groups", groups},
+          {"width", shape_last(x) / groups});
     if (attr_int(z->o, "pixels") * attr_int(z->o, "width") == 1)
         return refuse(z, "fewer groups, or a larger image", "%s has one value in each of %lld groups: its variance is 0",
                       shape_text(x), (Num)groups);

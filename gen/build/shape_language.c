@@ -59,10 +59,7 @@ static bool heads_fit(Sizer *z)
         return refuse(z, NULL, "dims is even and at most the width of a head, %lld, not %lld", (Num)width, (Num)dims);
     if (x->d[1] > FAR)
         return refuse(z, NULL, "more than %d positions", FAR);
-    attr_set(z->o, "batch", x->d[0]);
-    attr_set(z->o, "seq", x->d[1]);
-    attr_set(z->o, "heads", x->d[2] / width);
-    attr_set(z->o, "dims", dims);
+    ATTRS(z->o, {"batch", x->d[0]}, {"seq", x->d[1]}, {"heads", x->d[2] / width}, {"dims", dims});
     return documents_fit(z, x->d[0], x->d[1]);
 }
 

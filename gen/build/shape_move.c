@@ -75,10 +75,8 @@ bool size_slice(Sizer *z)
     if (at < 0 || !slice_range(z, y.d[at], &from, &count))
         return false;
     int64_t inner = shape_size(&y, at + 1, y.n);
-    attr_set(z->o, "outer", shape_size(&y, 0, at));
-    attr_set(z->o, "whole", y.d[at] * inner);
-    attr_set(z->o, "from", from * inner);
-    attr_set(z->o, "count", count * inner);
+    ATTRS(z->o, {"outer", shape_size(&y, 0, at)}, {"whole", y.d[at] * inner}, {"from", from * inner},
+          {"count", count * inner});
     y.d[at] = count;
     return out_shape(z, 0, y);
 }
@@ -134,10 +132,7 @@ bool size_transpose(Sizer *z)
         y.d[i] = x->d[from];
     }
     for (int i = 0; i < 4; i++) {
-        attr_set(z->o, strf("d%d", i), d[i]);
-        attr_set(z->o, strf("p%d", i), p[i]);
-        attr_set(z->o, strf("e%d", i), d[p[i]]);
-        attr_set(z->o, strf("q%d", (int)p[i]), i);
+        ATTRS(z->o, {strf("d%d", i), d[i]}, {strf("p%d", i), p[i]}, {strf("e%d", i), d[p[i]]}, {strf("q%d", (int)p[i]), i});
     }
     return out_shape(z, 0, y);
 }
@@ -167,9 +162,7 @@ bool size_reduce(Sizer *z)
     if (!axes(z, &y, &at, &n))
         return false;
     int64_t mid = shape_size(&y, at, at + n);
-    attr_set(z->o, "outer", shape_size(&y, 0, at));
-    attr_set(z->o, "mid", mid);
-    attr_set(z->o, "inner", shape_size(&y, at + n, y.n));
+    ATTRS(z->o, {"outer", shape_size(&y, 0, at)}, {"mid", mid}, {"inner", shape_size(&y, at + n, y.n)});
     attr_set_float(z->o, "factor", !strcmp(z->r->name, "Mean") ? 1 / (double)mid : 1);
     y.n -= n;
     memmove(y.d + at, y.d + at + n, (size_t)(y.n - at) * sizeof y.d[0]);

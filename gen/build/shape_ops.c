@@ -77,9 +77,7 @@ static bool size_position(Sizer *z)
     const Shape *x = in_shape(z, 0);
     if (x->n < 2)
         return refuse(z, NULL, "takes [..., positions, width], not %s", shape_text(x));
-    attr_set(z->o, "batch", shape_size(x, 0, x->n - 2));
-    attr_set(z->o, "seq", x->d[x->n - 2]);
-    attr_set(z->o, "width", shape_last(x));
+    ATTRS(z->o, {"batch", shape_size(x, 0, x->n - 2)}, {"seq", x->d[x->n - 2]}, {"width", shape_last(x)});
     if (attr_int(z->o, "rows") < attr_int(z->o, "seq"))
         return refuse(z, NULL, "rows: %lld are fewer than the %lld positions of %s", (Num)attr_int(z->o, "rows"),
                       (Num)attr_int(z->o, "seq"), shape_text(x));
@@ -125,8 +123,7 @@ static bool size_parameter(Sizer *z)
     for (int i = 0; i < y.n; i++)
         if ((y.d[i] = attr_int(z->o, strf("shape.%d", i))) < 1)
             return refuse(z, NULL, "axis %d of the shape is %lld", i, (Num)y.d[i]);
-    attr_set(z->o, "batch", z->g->batch);
-    attr_set(z->o, "n", shape_elements(&y));
+    ATTRS(z->o, {"batch", z->g->batch}, {"n", shape_elements(&y)});
     if (!par_shape(z, 0, stored_shape(z, y)))
         return false;
     y.d[0] = z->g->batch;
@@ -157,8 +154,7 @@ static bool size_linear(Sizer *z)
         z->o->row = row_find("LinearPieces");
         attr_set(z->o, "pieces", pieces);
     }
-    attr_set(z->o, "rows", rows(&y));
-    attr_set(z->o, "in", in);
+    ATTRS(z->o, {"rows", rows(&y)}, {"in", in});
     y.d[y.n - 1] = out;
     return par_shape(z, 0, (Shape){2, {out, in}}) && par_shape(z, 1, (Shape){1, {out}}) && out_shape(z, 0, y);
 }
@@ -178,10 +174,7 @@ static bool size_matmul(Sizer *z)
     Shape y = *a;
     y.d[y.n - 2] = m;
     y.d[y.n - 1] = n;
-    attr_set(z->o, "batch", shape_size(a, 0, a->n - 2));
-    attr_set(z->o, "m", m);
-    attr_set(z->o, "n", n);
-    attr_set(z->o, "k", k);
+    ATTRS(z->o, {"batch", shape_size(a, 0, a->n - 2)}, {"m", m}, {"n", n}, {"k", k});
     return out_shape(z, 0, y);
 }
 
@@ -190,8 +183,7 @@ static bool size_matmul(Sizer *z)
 static bool set_rows(Sizer *z)
 {
     const Shape *x = in_shape(z, 0);
-    attr_set(z->o, "rows", rows(x));
-    attr_set(z->o, "width", shape_last(x));
+    ATTRS(z->o, {"rows", rows(x)}, {"width", shape_last(x)});
     return out_shape(z, 0, *x);
 }
 
@@ -205,8 +197,7 @@ static bool size_norm(Sizer *z)
         int64_t group = attr_int(z->o, "group");
         if (shape_last(&x) % group)
             return refuse(z, NULL, "the last axis, %lld, is not divisible by a width of %lld", (Num)shape_last(&x), (Num)group);
-        attr_set(z->o, "rows", shape_elements(&x) / group);
-        attr_set(z->o, "width", group);
+        ATTRS(z->o, {"rows", shape_elements(&x) / group}, {"width", group});
     }
     if (attr_find(z->o, "offset"))
         z->o->row = row_find("RMSNormOffset");
@@ -243,9 +234,8 @@ static bool shared_axes(Sizer *z, const Shape *x)
         if (attr_int(z->o, strf("shared.%d", (int)i)) != first + i || first < 1 || first + i >= x->n)
             return refuse(z, x->n > 2 ? "shared: [1] or shared: [1, 2]" : "shared: [1]",
                           "'shared' has neighbouring axes of a sample, from 1 to %d", x->n - 1);
-    attr_set(z->o, "outer", shape_size(x, 1, (int)first));
-    attr_set(z->o, "mid", shape_size(x, (int)first, (int)(first + n)));
-    attr_set(z->o, "inner", shape_size(x, (int)(first + n), x->n));
+    ATTRS(z->o, {"outer", shape_size(x, 1, (int)first)}, {"mid", shape_size(x, (int)first, (int)(first + n))},
+          {"inner", shape_size(x, (int)(first + n), x->n)});
     z->o->row = row_find("DropoutShared");
     return true;
 }
@@ -264,9 +254,7 @@ static bool size_round(Sizer *z)
         return refuse(z, NULL, "random numbers reach 2^34 elements a sample, not %lld", (Num)each);
     attr_set(z->o, "batch", drawn ? x->d[0] : 1);
     attr_set_float(z->o, "drop", (double)drawn);
-    attr_set(z->o, "rows", n / width);
-    attr_set(z->o, "width", width);
-    attr_set(z->o, "words", few_words(width, bits));
+    ATTRS(z->o, {"rows", n / width}, {"width", width}, {"words", few_words(width, bits)});
     shape_site(z);
     if (back) {
         attr_set(z->o, "back_words", few_words(width, back));
@@ -296,8 +284,7 @@ static bool size_dropout(Sizer *z)
     const Shape *x = in_shape(z, 0);
     if (attr_find(z->o, "shared") && !shared_axes(z, x))
         return false;
-    attr_set(z->o, "batch", x->d[0]);
-    attr_set(z->o, "per", shape_size(x, 1, x->n));
+    ATTRS(z->o, {"batch", x->d[0]}, {"per", shape_size(x, 1, x->n)});
     shape_site(z);
     return shape_drop(z, attr_int(z->o, "per")) && shape_by_sample(z, x) && out_shape(z, 0, *x);
 }
@@ -314,9 +301,7 @@ static bool middle(Sizer *z, const Shape *a, const Shape *b)
         to--;
     if (shape_size(b, from, to) != 1)
         return false;
-    attr_set(z->o, "outer", shape_size(a, 0, from));
-    attr_set(z->o, "mid", shape_size(a, from, to));
-    attr_set(z->o, "inner", shape_size(a, to, a->n));
+    ATTRS(z->o, {"outer", shape_size(a, 0, from)}, {"mid", shape_size(a, from, to)}, {"inner", shape_size(a, to, a->n)});
     return true;
 }
 
@@ -361,8 +346,7 @@ static bool two(Sizer *z)
         attr_set_float(z->o, "factor", 1);
         z->o->row = row_find(!strcmp(z->r->name, "Mul") ? "MulMiddle" : "AddMiddle");
     }
-    attr_set(z->o, "n", shape_elements(a));
-    attr_set(z->o, "nb", shape_elements(b));
+    ATTRS(z->o, {"n", shape_elements(a)}, {"nb", shape_elements(b)});
     return out_shape(z, 0, *a);
 }
 
@@ -404,8 +388,7 @@ static bool size_xent(Sizer *z)
 {
     const Shape *x = in_shape(z, 0);
     Shape want = leading(x);
-    attr_set(z->o, "rows", rows(x));
-    attr_set(z->o, "width", shape_last(x));
+    ATTRS(z->o, {"rows", rows(x)}, {"width", shape_last(x)});
     if (attr_find(z->o, "smooth")) {
         double smooth = attr_find(z->o, "smooth")->f;
         if (!(smooth >= 0 && smooth <= 1))
@@ -418,8 +401,7 @@ static bool size_xent(Sizer *z)
 static bool size_hits(Sizer *z)
 {
     const Shape *x = in_shape(z, 0);
-    attr_set(z->o, "rows", rows(x));
-    attr_set(z->o, "width", shape_last(x));
+    ATTRS(z->o, {"rows", rows(x)}, {"width", shape_last(x)});
     return attr_int(z->o, "top") < shape_last(x) ||
         refuse(z, "top: 1", "every target is among the %lld largest of %lld scores", (Num)attr_int(z->o, "top"),
                (Num)shape_last(x));
@@ -454,9 +436,7 @@ static bool size_linear_xent(Sizer *z)
                       (Num)out);
     if (attr_find(z->o, "top"))
         z->o->row = row_find("LinearCrossEntropyHits");
-    attr_set(z->o, "rows", n);
-    attr_set(z->o, "in", shape_last(x));
-    attr_set(z->o, "chunk", chunk);
+    ATTRS(z->o, {"rows", n}, {"in", shape_last(x)}, {"chunk", chunk});
     linear_xent_room(z->g, z->o, z->g->blocks);
     return targets(z, &want, out) && par_shape(z, 0, (Shape){2, {out, shape_last(x)}}) && par_shape(z, 1, (Shape){1, {out}}) &&
            out_shape(z, 0, (Shape){1, {1}}) && out_shape(z, 1, want);
@@ -500,22 +480,7 @@ const ShapeRule shape_rules[] = {
     {"xent", size_xent},            {"hits", size_hits},            {"linear_xent", size_linear_xent},
     {"output", size_output},
     {"mse", size_mse},              {"loss_add", size_number},      {"loss_scale", size_number},
-    /* shape_attention.c */
-    {"attention", size_attention},  {"attention_packed", size_attention_packed},
-    /* shape_image.c */
-    {"conv", size_conv},            {"pool", size_pool},            {"batch_stat", size_batch_stat},
-    {"batch_norm", size_batch_norm}, {"group_norm", size_group_norm},
-    {"pad", size_pad},              {"upsample", size_upsample},    {"conv_transpose", size_conv_transpose},
-    /* shape_move.c */
-    {"concat", size_concat},        {"slice", size_slice},          {"reshape", size_reshape},
-    {"transpose", size_transpose},  {"reduce", size_reduce},
-    /* shape_language.c */
-    {"rotary", size_rotary},        {"rotary_table", size_rotary_table},
-    {"gate", size_gate},            {"softcap", size_softcap},
-    /* shape_recurrent.c */
-    {"recur", size_recur},          {"additive", size_additive},
-    /* shape_experts.c */
-    {"route", size_route},          {"dispatch", size_dispatch},    {"grouped", size_grouped},
-    {"combine", size_combine},      {"route_loss", size_route_loss},
+#define ROW(name) {#name, size_##name},
+    SHAPE_RULES(ROW)
     {NULL, NULL},
 };

@@ -20,13 +20,11 @@ bool size_recur(Sizer *z)
     if (!shape_drop(z, weight))
         return false;
     shape_site(z);
-    attr_set(z->o, "batch", batch);
-    attr_set(z->o, "time", time);
+    ATTRS(z->o, {"batch", batch}, {"time", time});
     /* what the steps give to the gates, and h; gradients of h, before and behind a step, and of c; h of the step before.
      * Behind them what is left of the weight, or its gradient */
-    attr_set(z->o, "tmp.F", rows * (4 * type_bytes(F32) + each) + weight * each);
-    attr_set(z->o, "tmp.I", rows * 3 * type_bytes(F32) + weight * each);
-    attr_set(z->o, "tmp.W", weight * type_bytes(F32) + rows * time * each);
+    ATTRS(z->o, {"tmp.F", rows * (4 * type_bytes(F32) + each) + weight * each},
+          {"tmp.I", rows * 3 * type_bytes(F32) + weight * each}, {"tmp.W", weight * type_bytes(F32) + rows * time * each});
     return par_shape(z, 0, (Shape){2, {4 * hidden, hidden}}) && par_shape(z, 1, (Shape){1, {4 * hidden}}) &&
            out_shape(z, 0, y) && out_shape(z, 1, y) && out_shape(z, 2, *x);
 }
@@ -41,10 +39,7 @@ bool size_additive(Sizer *z)
     const Shape mask = {2, {batch, key}}, one = {1, {1}}, row = {1, {width}};
     if (z->o->in.at[2] >= 0 && !shape_same(in_shape(z, 2), &mask))
         return refuse(z, NULL, "mask must be [batch, keys] = %s, not %s", shape_text(&mask), shape_text(in_shape(z, 2)));
-    attr_set(z->o, "batch", batch);
-    attr_set(z->o, "query", query);
-    attr_set(z->o, "key", key);
-    attr_set(z->o, "width", width);
+    ATTRS(z->o, {"batch", batch}, {"query", query}, {"key", key}, {"width", width});
     attr_set(z->o, "tmp.F", (width + 1) * type_bytes(F32));            /* the weight over its norm, and 1/norm */
     attr_set(z->o, "tmp.I", 2 * width * (1 + batch * most) * type_bytes(F32));
     return par_shape(z, 0, row) && par_shape(z, 1, one) && par_shape(z, 2, row) &&

@@ -17,12 +17,10 @@ static Posts *posts(const Plan *p, ActionKind kind, const Actions *list)
 {
     Posts *out = alloc(sizeof *out * (size_t)(p->devices * p->devices));
     for (int d = 0; d < p->devices; d++)
-        for (int i = 0; i < list[d].n; i++) {
-            const Action *k = &list[d].at[i];
+        for (EACH(const Action, k, list[d]))
             if (k->kind == kind)
                 *PUSH(&out[kind == K_SEND ? d * p->devices + k->peer : k->peer * p->devices + d]) =
                     (Post){k->tag, k->bytes, k->mb, k->step};
-        }
     return out;
 }
 
@@ -293,10 +291,8 @@ void check_lower(const Plan *p)
     const Graph *g = p->g;
     int *runs = alloc(sizeof(int) * (size_t)g->op.n);
     check_routines(p);
-    for (int r = 0; r < p->routine.n; r++) {
-        const Routine *x = &p->routine.at[r];
-        for (int i = 0; i < x->call.n; i++) {
-            const Call *c = &x->call.at[i];
+    for (EACH(const Routine, x, p->routine))
+        for (EACH(const Call, c, x->call)) {
             if (c->again && c->op >= g->nf)
                 die("%s: %s is no forward operator and cannot be recomputed", x->name, g->op.at[c->op].name);
             if (!runs_on(p, c->op, x->device))
@@ -304,7 +300,6 @@ void check_lower(const Plan *p)
             runs[c->op] += !c->again && !x->eval;
             check_call(p, x, c);
         }
-    }
     /* A copy moves all of a tensor between two buffers of that tensor. */
     for (int d = 0; d < p->devices; d++)
         for (int i = 0; i < p->dev.at[d].list.n; i++) {

@@ -107,8 +107,7 @@ static void check_parameters(const Plan *p, const Routine *r)
 {
     bool mb = false, acc = false, *used = alloc((size_t)p->pool.n + 1);
     int pools = 0;
-    for (int i = 0; i < r->call.n; i++) {
-        const Call *c = &r->call.at[i];
+    for (EACH(const Call, c, r->call)) {
         const Op *o = &p->g->op.at[c->op];
         for (int j = 0; j < o->arg.n; j++) {
             mb |= o->arg.at[j].kind == ARG_MB;
@@ -178,8 +177,7 @@ void check_routines(const Plan *p)
         if (handles < 0 || handles > MOST_HANDLES)
             die("device %d has %d handles", d, handles);
         const Op **prepared = alloc(sizeof *prepared * (size_t)(handles + 1));
-        for (int r = 0; r < p->routine.n; r++) {
-            const Routine *x = &p->routine.at[r];
+        for (EACH(const Routine, x, p->routine)) {
             for (int i = 0; x->device == d && i < x->call.n; i++)
                 check_operands(p, x, &x->call.at[i], prepared);
             if (x->device == d)

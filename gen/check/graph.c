@@ -72,11 +72,6 @@ static bool other_codes(const Tensor *t, const Tensor *of)
         !memcmp(t->shape.d, of->shape.d, (size_t)(t->shape.n - 1) * sizeof t->shape.d[0]);
 }
 
-static Bytes few_bytes(const State *p)
-{
-    return quantized_bytes(p->bits, (long)p->shape.d[0], (long)p->shape.d[1]);
-}
-
 static bool check_tensor(GraphCheck *c, const Tensor *t)
 {
     const Graph *g = c->g;
@@ -117,8 +112,8 @@ static bool check_state(GraphCheck *c, int index)
     const State *p = s->param >= 0 ? &g->state.at[s->param] : NULL;
     bool pairs = p && p->tracked && s->kind == S_GRAD;          /* two floats a number */
     bool few = p && p->bits && s->kind == S_COPY;               /* whole records (rt/quantize.h) */
-    bool other = p && (pairs ? s->bytes != 2 * p->bytes : few ? p->shape.n != 2 || s->bytes != few_bytes(p)
-                       : !shape_same(&s->shape, &p->shape));
+    bool other = p && (pairs ? s->bytes != 2 * p->bytes : !few ? !shape_same(&s->shape, &p->shape) :
+        p->shape.n != 2 || s->bytes != quantized_bytes(p->bits, (long)p->shape.d[0], (long)p->shape.d[1]));
     if (p && !alone && c->bound && other)
         return FAULT(c, s->loc, "state %s has not the shape of its parameter", s->name);
     if (s->param >= 0 && !in_list(s->op, g->nf))
@@ -130,8 +125,7 @@ static bool check_state(GraphCheck *c, int index)
 /* Names become C identifiers and words of comments.  A graph from a file must not bring others. */
 static bool is_legal(const char *name)
 {
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_.0123456789";
-    return name && *name && !strchr(".0123456789", *name) && !name[strspn(name, letters)]
+    return name && *name && !strchr(".0123456789", *name) && !name[strspn(name, C_WORD ".")]
         && strlen(name) < 2 * MAX_PATH;
 }
 
@@ -267,14 +261,6 @@ static Type type_of(const Graph *g, char letter)
     return letter == 'f' ? F32 : letter == 'i' ? I32 : letter == 'q' ? U8 : g->compute;
 }
 
-static const Arg *arg_of(const Op *o, const char *word)
-{
-    for (int i = 0; i < o->arg.n; i++)
-        if (!strcmp(o->arg.at[i].token, word))
-            return &o->arg.at[i];
-    return NULL;
-}
-
 /* Equal but for ones in front: Add takes [1, 3] and [3], and hands its gradient to both. */
 static bool same_elements(const Shape *a, const Shape *b)
 {
@@ -290,7 +276,7 @@ static bool same_elements(const Shape *a, const Shape *b)
  * alias, made for a tensor further down. */
 static bool same_as_forward(const Graph *g, const GraphUse *u)
 {
-    const Arg *f = u->forward ? NULL : arg_of(&g->op.at[u->o->fwd], u->a->token + u->grad);
+    const Arg *f = u->forward ? NULL : op_arg(&g->op.at[u->o->fwd], u->a->token + u->grad);
     if (!f || u->a->kind == ARG_NONE)
         return true;
     if (u->par) {
@@ -337,7 +323,7 @@ static bool check_state_arg(GraphCheck *c, const GraphUse *u)
 /* The gradient of a frozen parameter is nowhere. */
 static bool frozen(const Graph *g, const GraphUse *u)
 {
-    const Arg *f = u->par && u->grad ? arg_of(&g->op.at[u->o->fwd], u->a->token + 1) : NULL;
+    const Arg *f = u->par && u->grad ? op_arg(&g->op.at[u->o->fwd], u->a->token + 1) : NULL;
     return f && f->kind == ARG_READ && f->state && g->state.at[g->state.at[f->index].param].frozen;
 }
 
@@ -463,7 +449,7 @@ static bool check_arg(GraphCheck *c, const Op *o, const Arg *a, int i)
 
 static int64_t number_of(const void *ctx, const char *word)
 {
-    const Arg *a = arg_of(ctx, word);
+    const Arg *a = op_arg(ctx, word);
     const Attr *attr = a ? NULL : attr_find(ctx, word);
     return a && a->kind == ARG_INT ? a->i : attr && attr->is_int ? attr->i : -1;
 }
@@ -478,7 +464,7 @@ static bool check_axes(GraphCheck *c, const Op *o)
     for (int i = 0; i < axes.lists; i++) {
         int par = i - r->in.n, out = par - r->par.n;
         const char *name = par < 0 ? r->in.at[i].name : out < 0 ? r->par.at[par].name : r->out.at[out].name;
-        const Arg *a = arg_of(o, name);
+        const Arg *a = op_arg(o, name);
         int64_t want = dims_size(&axes, &axes.list[i], number_of, o);
         if (!a || a->kind == ARG_NONE || want < 0)
             continue;

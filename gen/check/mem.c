@@ -57,8 +57,7 @@ static int partials_of(const Plan *p, int state, int d, int way)
 {
     int n = 0;
     for (int o = p->g->nb; o < p->g->op.n; o++)
-        for (int i = 0; i < p->g->op.at[o].arg.n; i++) {
-            const Arg *a = &p->g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, p->g->op.at[o].arg)) {
             bool here = d < 0 || device_of(p, plan_replica(p, d) * plan_ways(p) + way, o) == d;
             n += a->kind == ARG_UPDATE && a->state && a->index == state && here;
         }
@@ -154,18 +153,13 @@ static ValueChain *chain_of(const Memory *m, int b, int slot)
     return &m->chain[(size_t)b * (size_t)m->slots + (size_t)slot];
 }
 
-/* The version that a micro-batch reads: by its number, whatever the list says. */
-static int version_read(const Memory *m)
-{
-    int q = m->step * (int)m->p->g->micro + m->k->mb;
-    int version = m->overlap ? order_version(m->p, m->k->chunk, m->k->kind, q) : m->step;
-    return version > 0 ? version : 0;
-}
-
 /* Weights as forward or backward read them: those of the version, or predicted from it. */
 static CheckValue weights_value(const Memory *m, int state)
 {
-    int version = version_read(m), ahead = order_ahead(m->p, m->k->chunk, m->k->kind == K_F ? K_F : K_B);
+    int q = m->step * (int)m->p->g->micro + m->k->mb;
+    int version = m->overlap ? order_version(m->p, m->k->chunk, m->k->kind, q) : m->step;
+    int ahead = order_ahead(m->p, m->k->chunk, m->k->kind == K_F ? K_F : K_B);
+    version = version > 0 ? version : 0;
     return ahead && version ? value_predicted(state, version, ahead) : value_state(state, version);
 }
 
@@ -229,12 +223,6 @@ static CheckValue added(Memory *m, const Op *o, const Arg *a, int b, int slot)
     return value_gradient(a->index, *c, m->step);
 }
 
-/* A room is filled with what the step before has made. */
-static bool is_filled(const Memory *m, const Op *o, const Arg *a)
-{
-    return op_is(o, TRAIT_NARROW) && value_filled(m->p, a->index);
-}
-
 static void write_arg(Memory *m, const Op *o, const MemOperand *x)
 {
     const Arg *a = x->a;
@@ -253,7 +241,7 @@ static void write_arg(Memory *m, const Op *o, const MemOperand *x)
     else if (a->kind == ARG_UPDATE && kind == S_NORM)
         put_in(m, where, value_norm(a->index, ++*partials(m, a->index, way(m)), m->step));
     else if (a->kind == ARG_UPDATE || a->kind == ARG_WRITE)
-        put_in(m, where, value_state(a->index, m->step + !is_filled(m, o, a)));
+        put_in(m, where, value_state(a->index, m->step + !(op_is(o, TRAIT_NARROW) && value_filled(m->p, a->index))));
 }
 
 static void run_call(Memory *m, const Call *c)
@@ -281,8 +269,7 @@ static void run_call(Memory *m, const Call *c)
                     m->p->buf.at[y->buf].name);
         }
     }
-    for (int i = 0; i < m->operand.n; i++) {
-        const MemOperand *x = &m->operand.at[i];
+    for (EACH(const MemOperand, x, m->operand)) {
         const Arg *a = x->a;
         Kept where = operand(m, o, x);
         if (a->kind == ARG_VALS)
@@ -576,23 +563,15 @@ static void claim_states(Memory *m)
     }
 }
 
-/* The most slots of an accumulator.  Only accumulators hold chains. */
-static int most_slots(const Plan *p)
-{
-    int most = 1;
-    for (int x = 0; x < p->pool.n; x++)
-        if (p->pool.at[x].birth == AT_ALWAYS)
-            most = p->pool.at[x].count > most ? p->pool.at[x].count : most;
-    return most;
-}
-
 /* needs: everything up to mem; the bound only after mem.  fails: die(). */
 void check_mem(const Plan *p)
 {
     const int *later = value_uses(p->g);
     for (int d = 0; d < p->devices; d++) {
         void *mark = mem_mark();
-        Memory m = {.p = p, .device = d, .overlap = order_overlap(p), .slots = most_slots(p), .later = later};
+        Memory m = {.p = p, .device = d, .overlap = order_overlap(p), .slots = 1, .later = later};
+        for (EACH(const Pool, x, p->pool))
+            m.slots = x->birth == AT_ALWAYS && x->count > m.slots ? x->count : m.slots;
         m.made = alloc(sizeof(int) * (size_t)p->g->state.n * (size_t)plan_ways(p));
         for (int b = 0; b < p->buf.n; b++) {
             const Buf *x = &p->buf.at[b];

@@ -23,8 +23,7 @@ static void check_rest(const Plan *p)
         if (chunk_of(p, o) != chunk_of(p, g->op.at[o].fwd))
             die("check_part: a backward operator of %s is not in its chunk", g->op.at[o].name);
     for (int o = g->nb; o < g->op.n; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, g->op.at[o].arg)) {
             bool writes = a->state && (a->kind == ARG_UPDATE || a->kind == ARG_WRITE)
                 && g->state.at[a->index].kind == S_PARAM;
             if (writes && chunk_of(p, o) != chunk_of(p, g->state.at[a->index].op))

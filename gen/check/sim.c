@@ -80,11 +80,7 @@ static End *ends_of(SimTimes *x, int device)
 
 typedef struct { Ns ready, from, to; int source; } SimUse;  /* of a shared wire */
 
-static int by_from(const void *a, const void *b)
-{
-    const SimUse *x = a, *y = b;
-    return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to > y->to) - (x->to < y->to);
-}
+ORDER(by_from, SimUse, order_of(x->from, y->from), order_of(x->to, y->to))
 
 /* Checks messages between two devices over one wire.  In one direction none is ready sooner than the one before. */
 static void check_shared(const SimTimes *x, End **end, int a, int b)
@@ -105,8 +101,7 @@ static void check_shared(const SimTimes *x, End **end, int a, int b)
                     (long long)(s->wire_to - s->wire_from));
         }
     }
-    if (use.n)
-        qsort(use.at, (size_t)use.n, sizeof *use.at, by_from);
+    SORT(use.at, use.n, by_from);
     for (int i = 0; i < use.n; i++) {
         const SimUse *u = &use.at[i], *before = i ? &use.at[i - 1] : NULL;
         if (u->from != max_of(u->ready, before ? before->to : 0) || (before && u->ready < before->ready))

@@ -85,13 +85,11 @@ static void device_add(Model *m, Device d, const char *name)
 {
     d.name = name;
     d.entry = m->devices.n;
-    for (int i = 0; i < m->devices.n; i++) {
-        const Device *other = &m->devices.at[i];
+    for (EACH(const Device, other, m->devices))
         if (!strcmp(other->name, name)) {
             bad(d.loc, "give each entry a name of its own", "a second device named '%s'", name);
             return;
         }
-    }
     if (m->devices.n && (strcmp(m->devices.at[0].kind, d.kind) || strcmp(m->devices.at[0].kernels, d.kernels))) {
         bad(d.loc, "one job runs on one kind of device and one kernel library",
             "'%s' is %s with %s kernels, '%s' is %s with %s", name, d.kind, d.kernels, m->devices.at[0].name,
@@ -147,10 +145,8 @@ static void read_list(const Spot *s)
         return;
     if (!s->value->n)
         bad(s->value->loc, NULL, "%s is empty", s->path);
-    for (int i = 0; i < s->value->n && s->m->devices.n <= MOST_DEVICES; i++) {
-        Spot item = spot_item(s, i, NULL, NULL);
-        read_entry(&item);
-    }
+    for (int i = 0; i < s->value->n && s->m->devices.n <= MOST_DEVICES; i++)
+        read_entry(spot_item(s, i, NULL, NULL));
 }
 
 /* what --limit makes of a file without devices: devices.*.memory */
@@ -208,7 +204,6 @@ static const char planner_words[] =
 #define VARIANTS(word) " " word
 #include "planners.def"
 ;
-#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
 
 static void read_stages(const Spot *s)
 {
@@ -223,34 +218,32 @@ static void read_stages(const Spot *s)
         section(s->m, s->value, s->path, fields, COUNT(fields), p);
         return;
     }
-    Spot number = { s->m, &one, s->path, s->value, NULL };
-    read_some(number, &p->stages_max, &any);
+    read_some(spot_as(s, &one, NULL), &p->stages_max, &any);
     p->stages_min = p->stages_max;
 }
 
-void read_some(Spot s, int *to, bool *any)
+void read_some(const Spot *s, int *to, bool *any)
 {
-    const char *text = s.value->kind == SCALAR ? s.value->text : "1";
+    const char *text = s->value->kind == SCALAR ? s->value->text : "1";
     double known;
-    s.to = to;
-    *any = is_word(s.value, "auto");
-    if (*text && strspn(text, LETTERS) == strlen(text) && !*any && !number_lookup(s.m, text, &known))
-        bad(s.value->loc, NULL, "%s: %s is expected, and '%s' found", s.path,
-            s.field->words ? s.field->words : "a number or auto", text);
+    *any = is_word(s->value, "auto");
+    if (*text && strspn(text, C_LETTERS) == strlen(text) && !*any && !number_lookup(s->m, text, &known))
+        bad(s->value->loc, NULL, "%s: %s is expected, and '%s' found", s->path,
+            s->field->words ? s->field->words : "a number or auto", text);
     else if (!*any)
-        read_count(&s);
+        read_count(spot_to(s, to));
 }
 
 static void read_replicas(const Spot *s)
 {
     PlanSpec *p = s->to;
-    read_some(*s, &p->replicas, &p->replicas_auto);
+    read_some(s, &p->replicas, &p->replicas_auto);
 }
 
 static void read_chunks(const Spot *s)
 {
     PlanSpec *p = s->to;
-    read_some(*s, &p->chunks, &p->chunks_auto);
+    read_some(s, &p->chunks, &p->chunks_auto);
 }
 
 static void read_recompute(const Spot *s)
@@ -261,13 +254,11 @@ static void read_recompute(const Spot *s)
     int kind = 0;
     p->recompute_at = s->value->loc;
     if (s->value->kind == LIST) {
-        Spot names = { s->m, s->field, s->path, s->value, &p->names };
-        read_texts(&names);
+        read_texts(spot_to(s, &p->names));
         p->recompute = RECOMPUTE_LIST;
         return;
     }
-    Spot word = { s->m, &words, s->path, s->value, &kind };
-    read_choice(&word);
+    read_choice(spot_as(s, &words, &kind));
     p->recompute = kinds[kind];
 }
 
@@ -283,9 +274,7 @@ static void read_away(const Spot *s)
         bad(s->value->loc, "auto, or a list of operators", "%s: what is offloaded?", s->path);
         return;
     }
-    Spot names = *s;
-    names.to = &p->away;
-    read_texts(&names);
+    read_texts(spot_to(s, &p->away));
     p->offload = OFFLOAD_LIST;
 }
 
@@ -310,8 +299,7 @@ static void read_offload(const Spot *s)
     } else if (s->value->kind == LIST) {
         read_away(s);
     } else {
-        Spot word = { s->m, &words, s->path, s->value, &kind };
-        read_choice(&word);
+        read_choice(spot_as(s, &words, &kind));
         p->offload = kinds[kind];
     }
 }
@@ -320,22 +308,11 @@ static void read_same_stage(const Spot *s)
 {
     PlanSpec *p = &s->m->plan;
     Strs names = { NULL, 0, 0 };
-    Spot list = *s;
-    list.to = &names;
-    read_texts(&list);
+    read_texts(spot_to(s, &names));
     if (names.n < 2)
         bad(s->value->loc, NULL, "%s: two names or more are expected", s->path);
     Strs *to = (Strs *)PUSH(&p->same_stage);
     *to = names;
-}
-
-/* At most so much memory on this device; remembers what it had. */
-static void lower_memory(Device *d, Bytes most)
-{
-    if (d->memory <= most)
-        return;
-    d->without = d->without ? d->without : d->memory;
-    d->memory = most;
 }
 
 typedef struct { Bytes memory; const char *device; } MaxMemory;
@@ -362,10 +339,12 @@ static void read_constraint(const Spot *s)
     section(s->m, s->value, s->path, limit, COUNT(limit), &max);
     if (max.device && !device_known(s->m, max.device, strlen(max.device)))
         bad(node_get(s->value, "device")->loc, NULL, "there is no device '%s'", max.device);
-    for (int i = 0; i < s->m->devices.n && max.memory > 0; i++) {
-        Device *d = &s->m->devices.at[i];
-        if (!max.device || device_is(d, max.device, strlen(max.device)))
-            lower_memory(d, max.memory);
+    for (EACH(Device, d, s->m->devices)) {
+        bool named = !max.device || device_is(d, max.device, strlen(max.device));
+        if (!named || max.memory == 0 || d->memory <= max.memory)
+            continue;
+        d->without = d->without ? d->without : d->memory;           /* what it had */
+        d->memory = max.memory;
     }
 }
 
@@ -373,10 +352,8 @@ static void read_constraints(const Spot *s)
 {
     if (!want(s, LIST, "a list of constraints"))
         return;
-    for (int i = 0; i < s->value->n; i++) {
-        Spot item = spot_item(s, i, NULL, NULL);
-        read_constraint(&item);
-    }
+    for (int i = 0; i < s->value->n; i++)
+        read_constraint(spot_item(s, i, NULL, NULL));
 }
 
 static void read_cuts(const Spot *s)
@@ -400,9 +377,7 @@ static const Schedule *given(void)
 static void read_table(const Spot *s)
 {
     const char *path = NULL;
-    Spot text = *s;
-    text.to = &path;
-    read_text(&text);
+    read_text(spot_to(s, &path));
     if (path)
         s->m->plan.table = table_read(path);
 }

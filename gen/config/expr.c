@@ -53,35 +53,20 @@ NORETURN static void overflow(const ExprReader *r)
     err(r->at, NULL, "'%s' does not fit 64 bits", r->text);
 }
 
-static ExprValue plus(const ExprReader *r, ExprValue a, ExprValue b)
-{
-    int64_t i;
-    if (!a.is_int || !b.is_int)
-        return real(r, a.f + b.f);
-    if (__builtin_add_overflow(a.i, b.i, &i))
-        overflow(r);
-    return whole(i);
-}
-
-static ExprValue minus(const ExprReader *r, ExprValue a, ExprValue b)
-{
-    int64_t i;
-    if (!a.is_int || !b.is_int)
-        return real(r, a.f - b.f);
-    if (__builtin_sub_overflow(a.i, b.i, &i))
-        overflow(r);
-    return whole(i);
-}
-
-static ExprValue times(const ExprReader *r, ExprValue a, ExprValue b)
-{
-    int64_t i;
-    if (!a.is_int || !b.is_int)
-        return real(r, a.f * b.f);
-    if (__builtin_mul_overflow(a.i, b.i, &i))
-        overflow(r);
-    return whole(i);
-}
+/* Exact where both are integers. */
+#define EXACT_OR_REAL(name, sign, operation) \
+    static ExprValue name(const ExprReader *r, ExprValue a, ExprValue b) \
+    { \
+        int64_t i; \
+        if (!a.is_int || !b.is_int) \
+            return real(r, a.f sign b.f); \
+        if (__builtin_##operation##_overflow(a.i, b.i, &i)) \
+            overflow(r); \
+        return whole(i); \
+    }
+EXACT_OR_REAL(plus, +, add)
+EXACT_OR_REAL(minus, -, sub)
+EXACT_OR_REAL(times, *, mul)
 
 static ExprValue over(const ExprReader *r, ExprValue a, ExprValue b)
 {

@@ -9,17 +9,6 @@
  */
 #include "schema.h"
 
-static const Node *at(const Node *root, const char *path)
-{
-    const Node *n = root;
-    for (const char *p = path; n && *p; p += *p == '.') {
-        size_t k = strcspn(p, ".");
-        n = n->kind == MAP ? node_get(n, strf("%.*s", (int)k, p)) : NULL;
-        p += k;
-    }
-    return n;
-}
-
 /* Values of an option stand in another text than the file. */
 static bool said_in(const Node *root, const Node *value)
 {
@@ -79,7 +68,7 @@ static void infer(Model *m)
 
 void model_mode(Model *m, Node *root)
 {
-    const Node *mode = at(root, "plan.mode");
+    const Node *mode = node_at(root, "plan.mode");
     Node *file = node_get(root, "model");
     if (infers(m)) {
         if (!m->outputs.n)
@@ -90,13 +79,13 @@ void model_mode(Model *m, Node *root)
                 "train.steps", "train.optimizer", "train.schedule", "train.clip_norm", "train.clip_scope", "train.shard",
                 "train.freeze", "train.batch.groups", "data", "checkpoint", "plan.recompute", "plan.offload", "plan.warmup" };
             for (int i = 0; i < COUNT(unread); i++) {
-                const Node *n = at(root, unread[i]);
+                const Node *n = node_at(root, unread[i]);
                 if (said_in(root, n))
                     bad(n->loc, "delete it; or keep it, and give --mode infer as an option instead of plan.mode",
                         "plan.mode: infer trains nothing, and %s is of training", unread[i]);
             }
         }
-        check_plan(m, said_in(root, mode) || !said_in(root, at(root, "plan.schedule")));
+        check_plan(m, said_in(root, mode) || !said_in(root, node_at(root, "plan.schedule")));
         infer(m);
         return;
     }

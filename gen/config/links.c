@@ -43,12 +43,10 @@ static void read_link(const Spot *pair, const Node *key)
         { "duplex", read_second, offsetof(LinkSpec, half), 0, 0, "full half" },
     };
     LinkSpec link = { .latency = -1 };
-    Spot value = *pair;
-    value.to = &link.rate;
     if (pair->value->kind == MAP)
         section(pair->m, pair->value, pair->path, fields, COUNT(fields), &link);
     else
-        read_rate(&value);
+        read_rate(spot_to(pair, &link.rate));
     const char *dash = strchr(key->text, '-');          /* names have none */
     bool host = dash && !strcmp(dash + 1, "host"), machines = host && !strncmp(key->text, "host-", 5)
         && !device_known(pair->m, "host", 4);
@@ -70,8 +68,6 @@ void model_links(Model *m, Node *node)
     Spot s = { m, NULL, "links", node, NULL };
     if (!node || is_word(node, "auto") || !want(&s, MAP, "'auto' or a map of links and rates"))
         return;
-    for (int i = 0; i < node->n; i++) {
-        Spot pair = spot_key(&s, i, NULL, NULL);
-        read_link(&pair, node->key[i]);
-    }
+    for (int i = 0; i < node->n; i++)
+        read_link(spot_key(&s, i, NULL, NULL), node->key[i]);
 }

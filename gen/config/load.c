@@ -115,12 +115,8 @@ static void begin(Loader *l, NodeKind kind, Loc at)
     l->nest[l->depth++] = (Nest){ .node = node };
 }
 
-static int by_text(const void *left, const void *right)
-{
-    const Node *a = *(Node *const *)left, *b = *(Node *const *)right;
-    int d = strcmp(a->text, b->text);
-    return d ? d : a->loc.line != b->loc.line ? a->loc.line - b->loc.line : a->loc.col - b->loc.col;
-}
+ORDER(by_text, Node *, strcmp((*x)->text, (*y)->text), order_of((*x)->loc.line, (*y)->loc.line),
+      order_of((*x)->loc.col, (*y)->loc.col))
 
 static void end(Loader *l)
 {
@@ -132,7 +128,7 @@ static void end(Loader *l)
         int n = top->key.n;
         Node **sorted = alloc((size_t)n * sizeof *sorted);
         memcpy(sorted, top->key.at, (size_t)n * sizeof *sorted);
-        qsort(sorted, (size_t)n, sizeof *sorted, by_text);
+        SORT(sorted, n, by_text);
         for (int i = 1, first = 0; i < n; i++) {
             if (strcmp(sorted[i]->text, sorted[first]->text))
                 first = i;
@@ -321,6 +317,15 @@ Node *node_get(const Node *map, const char *key)
             if (!strcmp(map->key[i]->text, key))
                 return map->at[i];
     return NULL;
+}
+
+const Node *node_at(const Node *map, const char *path)
+{
+    for (const char *dot; map && path; path = dot ? dot + 1 : NULL) {
+        dot = strchr(path, '.');
+        map = node_get(map, dot ? strf("%.*s", (int)(dot - path), path) : path);
+    }
+    return map;
 }
 
 const char *load_library(void)

@@ -30,9 +30,7 @@ static void dim(const Spot *s, const Node *key)
             return;
         }
     int64_t n = 0;
-    Spot to = *s;
-    to.to = &n;
-    read_int(&to);
+    read_int(spot_to(s, &n));
     *PUSH(&s->m->dims) = (Dim){ key->text, n };
 }
 
@@ -44,10 +42,8 @@ static void dims(const Spot *s)
     if (s->value->n > MOST_DIMS)
         bad(s->value->loc, NULL, "%d dims; at most %d are read", s->value->n, MOST_DIMS);
     else
-        for (int i = 0; i < s->value->n; i++) {
-            Spot one = spot_key(s, i, &bound, NULL);
-            dim(&one, s->value->key[i]);
-        }
+        for (int i = 0; i < s->value->n; i++)
+            dim(spot_key(s, i, &bound, NULL), s->value->key[i]);
 }
 
 /* ---- inputs ------------------------------------------------------------------------------------------ */
@@ -69,12 +65,12 @@ static void read_shape(const Spot *s)
         return;
     }
     for (int i = 0; i < s->value->n; i++) {
-        Spot item = spot_item(s, i, NULL, NULL);
-        if (!want(&item, SCALAR, "a dimension"))
+        const Spot *item = spot_item(s, i, NULL, NULL);
+        if (!want(item, SCALAR, "a dimension"))
             return;
-        int64_t n = expr_int(item.value->loc, item.value->text, shape_lookup, s->m);
+        int64_t n = expr_int(item->value->loc, item->value->text, shape_lookup, s->m);
         if (n < 1 || (double)n > MOST_DIM)
-            bad(item.value->loc, NULL, "%s is %lld; a dimension is 1 to 2^48", item.path, (long long)n);
+            bad(item->value->loc, NULL, "%s is %lld; a dimension is 1 to 2^48", item->path, (long long)n);
     }
     if (strcmp(s->value->at[0]->text, "B"))
         bad(s->value->at[0]->loc, "the first dimension counts samples: B", "%s does not begin with B", s->path);
@@ -96,12 +92,11 @@ static void read_dtype(const Spot *s)
     static const Field words = { NULL, NULL, 0, 0, 0, "f32 i32 u8" };
     Input *to = s->to;
     int kind = 1;               /* what is taken for an unknown word: no second mistake follows from it */
-    Spot word = { s->m, &words, s->path, s->value, &kind };
     if (is_word(s->value, "bf16")) {
         bad(s->value->loc, "write f32; it is narrowed where it is used", "an input of type bf16");
         kind = 0;
     } else {
-        read_choice(&word);
+        read_choice(spot_as(s, &words, &kind));
     }
     to->type = kind == 1 ? I32 : F32;
     to->bytes = kind == 2;
@@ -117,11 +112,8 @@ static void read_numbers(const Spot *s)
         bad(s->value->loc, NULL, "%s: 1 to %d numbers are expected, and %d found", s->path, MAXCHANNEL, s->value->n);
         return;
     }
-    for (to->n = 0; to->n < (list ? s->value->n : 1); to->n++) {
-        Spot item = list ? spot_item(s, to->n, &bound, &to->at[to->n]) : *s;
-        item.field = &bound, item.to = &to->at[to->n];
-        read_float(&item);
-    }
+    for (to->n = 0; to->n < (list ? s->value->n : 1); to->n++)
+        read_float(list ? spot_item(s, to->n, &bound, &to->at[to->n]) : spot_as(s, &bound, &to->at[to->n]));
 }
 
 static void read_inputs(const Spot *s)
@@ -171,8 +163,7 @@ static void read_values(const Spot *s)
     to->values = "";
     for (int i = 0; i < s->value->n; i++) {
         double x = 0;
-        Spot item = spot_item(s, i, &bound, &x);
-        read_float(&item);
+        read_float(spot_item(s, i, &bound, &x));
         to->values = strf("%s%s%.9g", to->values, i ? ", " : "", x);
     }
 }
@@ -190,8 +181,7 @@ static void init_rule(const Spot *s)
     Init *init = s->to;
     int kind = INIT_ZEROS;
     if (s->value->kind == SCALAR) {
-        Spot word = { s->m, &plain, s->path, s->value, &kind };
-        read_choice(&word);
+        read_choice(spot_as(s, &plain, &kind));
         init->kind = (InitKind)kind;
         return;
     }
@@ -221,17 +211,14 @@ static void read_init(const Spot *s)
         Init *init = PUSH(&s->m->inits);
         init->name = s->value->key[i]->text;
         name_check(s->value->key[i], s->path, false);
-        Spot rule = spot_key(s, i, NULL, init);
-        init_rule(&rule);
+        init_rule(spot_key(s, i, NULL, init));
     }
 }
 
 static void init_default(Model *m, Init init)
 {
-    for (int i = 0; i < m->inits.n; i++)
-        if (!strcmp(m->inits.at[i].name, init.name))
-            return;
-    *PUSH(&m->inits) = init;
+    if (INDEX_OF(m->inits.at, m->inits.n, init.name) < 0)
+        *PUSH(&m->inits) = init;
 }
 
 /* ---- the model section ------------------------------------------------------------------------------- */
@@ -332,7 +319,7 @@ Model *model(Node *root, const char *path, const Overrides *over)
     const char *from = strrchr(path, '/');
     from = from ? from + 1 : path;
     size_t n = strcspn(from, ".");
-    m->name = n && n == strspn(from, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") && n < 64
+    m->name = n && n == strspn(from, C_WORD "-") && n < 64
             ? strf("%.*s", (int)n, from) : "model";
     for (int i = 0; i < COUNT(sections); i++)
         known[i + 1] = sections[i].key;

@@ -16,9 +16,7 @@ static const char *stem_of(const char *word)
 {
     const char *stem = text_without(word, ".yaml"), *path = stem ? stem : word, *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
-    static const char others[] = "-0123456789";
-    if (!*name || !strchr(letters, *name) || strspn(name, strf("%s%s", letters, others)) != strlen(name) || strlen(name) > 63)
+    if (!*name || !strchr(C_LETTERS, *name) || strspn(name, C_WORD "-") != strlen(name) || strlen(name) > 63)
         misuse(strf("'%s' is no name of a model", name));
     return path;
 }

@@ -125,8 +125,7 @@ static const char *through_list(Node *root, const char *path)
     if (!d || strncmp(path, start, strlen(start)))
         return path;
     if (ordered && d->kind == LIST) {
-        Node *list = alloc(sizeof *list);
-        *list = *d;
+        Node *list = COPY(d);
         *d = (Node){ .kind = MAP, .loc = d->loc };
         *child(d, "list", d->loc) = list;
     }

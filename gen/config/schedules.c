@@ -61,8 +61,7 @@ bool schedule_open(const char *word)
 
 const Model *with_schedule(const Model *m, const Schedule *k)
 {
-    Model *with = alloc(sizeof *with);
-    *with = *m;
+    Model *with = COPY(m);
     PlanSpec *p = &with->plan;
     p->schedule = k->name;
     p->map = p->table && !k->given ? (Ints){0} : p->map;
@@ -80,15 +79,6 @@ static void read_expression(const Spot *s)
 {
     read_text(s);
     *PUSH(&s->m->marks) = (Mark){ s->value->text, s->value->loc };
-}
-
-/* The row of that map. */
-static const char *row_word(bool folds)
-{
-    const Schedule *k = schedules;
-    while (!k->custom || k->folds != folds)
-        k++;
-    return k->name;
 }
 
 void read_schedule_row(const Spot *s)
@@ -114,5 +104,8 @@ void read_schedule_row(const Spot *s)
     section(s->m, s->value, s->path, fields, COUNT(fields), row);
     if (!row->lead)
         bad(row->at, form, "plan.schedule: a row has a lead: the forwards of device i before its first backward");
-    *name = row->word = row_word(row->map == THERE_AND_BACK);
+    const Schedule *k = schedules;              /* the row of that map */
+    while (!k->custom || k->folds != (row->map == THERE_AND_BACK))
+        k++;
+    *name = row->word = k->name;
 }

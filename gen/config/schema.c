@@ -68,20 +68,29 @@ void section(Model *m, Node *map, const char *path, const Field *fields, int n, 
             unknown(map->key[i], path, fields, n);
             continue;
         }
-        Spot s = spot_key(&all, i, &fields[k], (char *)to + fields[k].at);
-        fields[k].read(&s);
+        fields[k].read(spot_key(&all, i, &fields[k], (char *)to + fields[k].at));
     }
 }
 
-Spot spot_item(const Spot *list, int i, const Field *field, void *to)
+const Spot *spot_as(const Spot *s, const Field *field, void *to)
 {
-    return (Spot){ list->m, field, strf("%s[%d]", list->path, i), list->value->at[i], to };
+    return COPY((&(Spot){ s->m, field, s->path, s->value, to }));
 }
 
-Spot spot_key(const Spot *map, int i, const Field *field, void *to)
+const Spot *spot_to(const Spot *s, void *to)
+{
+    return spot_as(s, s->field, to);
+}
+
+const Spot *spot_item(const Spot *list, int i, const Field *field, void *to)
+{
+    return COPY((&(Spot){ list->m, field, strf("%s[%d]", list->path, i), list->value->at[i], to }));
+}
+
+const Spot *spot_key(const Spot *map, int i, const Field *field, void *to)
 {
     const char *key = map->value->key[i]->text;
-    return (Spot){ map->m, field, *map->path ? strf("%s.%s", map->path, key) : key, map->value->at[i], to };
+    return COPY((&(Spot){ map->m, field, *map->path ? strf("%s.%s", map->path, key) : key, map->value->at[i], to }));
 }
 
 /* ---- names and texts --------------------------------------------------------------------------------- */
@@ -150,10 +159,8 @@ void read_texts(const Spot *s)
     }
     if (!s->value->n && s->field && s->field->lo > 0)
         bad(s->value->loc, NULL, "%s is empty", s->path);
-    for (int i = 0; i < s->value->n; i++) {
-        Spot item = spot_item(s, i, NULL, NULL);
-        add_text(&item, s->to);
-    }
+    for (int i = 0; i < s->value->n; i++)
+        add_text(spot_item(s, i, NULL, NULL), s->to);
 }
 
 void read_nothing(const Spot *s)
@@ -234,12 +241,10 @@ void read_true(const Spot *s)
 bool number_lookup(void *ctx, const char *name, double *value)
 {
     const Model *m = ctx;
-    for (int i = 0; i < m->dims.n; i++)
-        if (!strcmp(m->dims.at[i].name, name)) {
-            *value = (double)m->dims.at[i].value;
-            return true;
-        }
-    return false;
+    int i = INDEX_OF(m->dims.at, m->dims.n, name);
+    if (i >= 0)
+        *value = (double)m->dims.at[i].value;
+    return i >= 0;
 }
 
 static bool whole(const Spot *s, int64_t *i)
@@ -304,8 +309,7 @@ void read_counts(const Spot *s)
         return;
     for (int i = 0; i < s->value->n; i++) {
         int n = -1;
-        Spot item = spot_item(s, i, s->field, &n);
-        read_count(&item);
+        read_count(spot_item(s, i, s->field, &n));
         if (n >= 0)
             *PUSH(list) = n;
     }
@@ -319,10 +323,8 @@ bool read_two(const Spot *s, const char *form, const char *kind, const char *hin
         bad(s->value->loc, hint, "%s: two %s are expected, and %d found", s->path, kind, s->value->n);
         return false;
     }
-    for (int i = 0; i < 2; i++) {
-        Spot item = spot_item(s, i, s->field, (char *)s->to + (size_t)i * size);
-        read(&item);
-    }
+    for (int i = 0; i < 2; i++)
+        read(spot_item(s, i, s->field, (char *)s->to + (size_t)i * size));
     return true;
 }
 

@@ -31,8 +31,10 @@ Node *want_key(Node *map, const char *key, const char *path);   /* named as a mi
 bool is_word(const Node *node, const char *word);               /* that plain scalar */
 bool name_check(const Node *node, const char *what, bool dashes);  /* letters, digits, _ and . : fit for a file and for C */
 bool number_lookup(void *m, const char *name, double *value);   /* dims */
-Spot spot_item(const Spot *list, int i, const Field *field, void *to);
-Spot spot_key(const Spot *map, int i, const Field *field, void *to);
+const Spot *spot_as(const Spot *s, const Field *field, void *to);               /* the same value, by another field */
+const Spot *spot_to(const Spot *s, void *to);                                   /* ... to be written there */
+const Spot *spot_item(const Spot *list, int i, const Field *field, void *to);
+const Spot *spot_key(const Spot *map, int i, const Field *field, void *to);
 
 /* Readers: what they write. */
 void read_int(const Spot *s);           /* int64_t in [lo, hi] */
@@ -75,7 +77,7 @@ void model_devices(Model *m, Node *node);
 void model_hosts(Model *m, Node *node);
 void model_links(Model *m, Node *node);
 enum { MOST_TEAM = 16 };                            /* as many as sums have blocks */
-void read_some(Spot s, int *to, bool *any);         /* a number, or auto */
+void read_some(const Spot *s, int *to, bool *any);  /* a number, or auto */
 void read_widths(const Spot *s);                    /* widths.c, and once stages and replicas are read */
 void widths_end(Model *m, const Node *plan);
 void widths_check(const Model *m);                  /* does it go with the rest of plan? */

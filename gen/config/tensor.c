@@ -15,22 +15,12 @@
 void read_tensor(const Spot *s)
 {
     PlanSpec *p = &s->m->plan;
-    read_some(*s, &p->tensor, &p->tensor_auto);
+    read_some(s, &p->tensor, &p->tensor_auto);
 }
 
 static bool alike(const Device *a, const Device *b)
 {
     return !strcmp(a->kind, b->kind) && !strcmp(a->kernels, b->kernels) && a->memory == b->memory && a->threads == b->threads;
-}
-
-/* What a stage of several devices does not go with yet. */
-static void refuse_others(const Model *m)
-{
-    const PlanSpec *p = &m->plan;
-    const char *one = "plan.tensor: 1";
-    if (m->device_order == ORDER_FREE)
-        err(m->order_at, strf("order: given, or %s", one),
-            "devices.order: free chooses one device for a stage, and plan.tensor wants %d", p->tensor);
 }
 
 /* Stages of t devices, t above 1. */
@@ -46,7 +36,9 @@ static void take_teams(Model *m, int t)
     if (blocks < t)
         err(p->tensor_at, blocks > 1 ? strf("%d, or train.blocks: %d", blocks, t) : strf("train.blocks: %d", t),
             "plan.tensor: %d devices share sums of train.blocks: %d", t, blocks);
-    refuse_others(m);
+    if (m->device_order == ORDER_FREE)
+        err(m->order_at, "order: given, or plan.tensor: 1",
+            "devices.order: free chooses one device for a stage, and plan.tensor wants %d", p->tensor);
     if (m->devices.n % t)
         err(p->tensor_at, strf("list %d devices", (m->devices.n / t + 1) * t), "plan.tensor: %d, and %d devices", t,
             m->devices.n);
@@ -65,8 +57,7 @@ static void take_teams(Model *m, int t)
 const Model *with_team(const Model *m, TeamForm form)
 {
     const int devices = form.devices;
-    Model *with = alloc(sizeof *with);
-    *with = *m;
+    Model *with = COPY(m);
     with->plan.positions = form.rows;
     with->plan.experts = form.experts;
     with->devices = m->listed.n ? m->listed : m->devices;

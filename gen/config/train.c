@@ -74,9 +74,7 @@ static void read_blocks(const Spot *s)
     Train *t = s->to;
     t->blocks_at = s->value->loc;
     int64_t n = 1;
-    Spot one = *s;
-    one.to = &n;
-    read_int(&one);
+    read_int(spot_to(s, &n));
     int64_t down = 1;
     while (2 * down <= n && down < MOST_BLOCKS)
         down *= 2;
@@ -125,12 +123,12 @@ static void read_groups(const Spot *s)
     if (!s->value->n || s->value->n > MAX_PARAM_GROUPS)
         bad(s->value->loc, NULL, "%s: 1 to %d groups are expected, and %d found", s->path, MAX_PARAM_GROUPS, s->value->n);
     for (int i = 0; i < s->value->n && i < MAX_PARAM_GROUPS; i++) {
-        Spot item = spot_item(s, i, NULL, NULL);
+        const Spot *item = spot_item(s, i, NULL, NULL);
         ParamGroup *to = PUSH(&t->param_group);
-        *to = (ParamGroup){ .lr = -1, .weight_decay = -1, .beta1 = -1, .eps = -1, .loc = item.value->loc };
-        section(s->m, item.value, item.path, fields, COUNT(fields), to);
-        if (item.value->kind == MAP && want_key(item.value, "match", item.path) && item.value->n == 1)
-            bad(item.value->loc, "add one of lr, weight_decay, betas, eps", "%s changes nothing", item.path);
+        *to = (ParamGroup){ .lr = -1, .weight_decay = -1, .beta1 = -1, .eps = -1, .loc = item->value->loc };
+        section(s->m, item->value, item->path, fields, COUNT(fields), to);
+        if (item->value->kind == MAP && want_key(item->value, "match", item->path) && item->value->n == 1)
+            bad(item->value->loc, "add one of lr, weight_decay, betas, eps", "%s changes nothing", item->path);
     }
 }
 
@@ -196,17 +194,14 @@ static void read_seed(const Spot *s)
 {
     static const Field bound = { NULL, NULL, 0, 0, 9223372036854774784.0, NULL };
     int64_t seed = 0;
-    Spot number = { s->m, &bound, s->path, s->value, &seed };
-    read_int(&number);
+    read_int(spot_as(s, &bound, &seed));
     *(uint64_t *)s->to = (uint64_t)seed;
 }
 
 static void read_deterministic(const Spot *s)
 {
     bool yes = true;
-    Spot word = *s;
-    word.to = &yes;
-    read_true(&word);
+    read_true(spot_to(s, &yes));
     if (!yes)
         bad(s->value->loc, "delete it", "a generated job always computes the same bits; this cannot be switched off");
 }
@@ -311,8 +306,7 @@ static void read_arrays(const Spot *s)
     for (int i = 0; i < s->value->n; i++) {
         const char *path = NULL;
         int input = input_find(s->m, s->value->key[i]);
-        Spot file = spot_key(s, i, NULL, &path);
-        read_text(&file);
+        read_text(spot_key(s, i, NULL, &path));
         if (input >= 0 && path)
             feed(s->to, input, s->m->inputs.at[input].name, path);
     }
@@ -328,10 +322,10 @@ static const Keys format_keys[] = {
 
 static const Keys *keys_of(const char *format)
 {
-    for (int i = 0; i < COUNT(format_keys); i++)
-        if (!strcmp(format_keys[i].format, format))
-            return &format_keys[i];
-    die("data: format %s has no keys", format);
+    int i = INDEX_OF(format_keys, COUNT(format_keys), format);
+    if (i < 0)
+        die("data: format %s has no keys", format);
+    return &format_keys[i];
 }
 
 static bool has_key(const Keys *k, const char *key)
@@ -498,9 +492,7 @@ void model_quantize(Model *m, Node *node)
 static void read_html(const Spot *s)
 {
     bool unused;
-    Spot word = *s;
-    word.to = &unused;
-    read_true(&word);
+    read_true(spot_to(s, &unused));
 }
 
 void model_report(Model *m, Node *node)

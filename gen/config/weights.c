@@ -63,11 +63,11 @@ static void read_stack(const Spot *s)
         return;
     for (int i = 0; i < s->value->n; i++) {
         StoredStack *to = PUSH((StoredStacks *)s->to);
-        Spot item = spot_item(s, i, NULL, NULL);
-        *to = (StoredStack){.groups = 1, .loc = item.value->loc};
-        section(s->m, item.value, item.path, fields, COUNT(fields), to);
-        if (item.value->kind == MAP && want_key(item.value, "file", item.path))
-            want_key(item.value, "of", item.path);
+        const Spot *item = spot_item(s, i, NULL, NULL);
+        *to = (StoredStack){.groups = 1, .loc = item->value->loc};
+        section(s->m, item->value, item->path, fields, COUNT(fields), to);
+        if (item->value->kind == MAP && want_key(item->value, "file", item->path))
+            want_key(item->value, "of", item->path);
     }
 }
 
@@ -136,16 +136,9 @@ static int param_named(const Graph *g, const char *name)
     return -1;
 }
 
-/* Rows of a parameter in each group of its tensor. */
-static int64_t rows_of(const Graph *g, int param, const StoredStack *k)
-{
-    return param < 0 ? 0 : g->state.at[param].shape.d[0] / k->groups;
-}
-
 static bool stacked(const Model *m, const Graph *g, const char *name, Stored *to)
 {
-    for (int i = 0; i < m->weights.stack.n; i++) {
-        const StoredStack *k = &m->weights.stack.at[i];
+    for (EACH(const StoredStack, k, m->weights.stack)) {
         const char *text = NULL;
         for (int part = 0; part < k->of.n && !text; part++)
             text = star_of(k->of.at[part], name);
@@ -157,7 +150,8 @@ static bool stacked(const Model *m, const Graph *g, const char *name, Stored *to
             const char *other = put_star(k->of.at[part], text);
             if (!strcmp(other, name))
                 to->from = to->rows;
-            to->rows += rows_of(g, param_named(g, other), k);
+            int param = param_named(g, other);
+            to->rows += param < 0 ? 0 : g->state.at[param].shape.d[0] / k->groups;
         }
         return true;
     }
@@ -228,8 +222,7 @@ void weights_print(FILE *f, const Model *m, const Graph *g)
         for (int64_t part = 0; k.from == 0 && part < (k.each ? k.each : 1); part++)     /* a stack once */
             *PUSH(&list) = tensor_text(s, &k, part);
     }
-    if (list.n > 1)
-        qsort(list.at, (size_t)list.n, sizeof *list.at, text_order);
+    SORT(list.at, list.n, text_order);
     for (int i = 0; i < list.n; i++)
         fprintf(f, "%s\n", list.at[i]);
 }

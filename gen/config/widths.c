@@ -26,14 +26,14 @@ void read_widths(const Spot *s)
         return;
     for (int i = 0; i < s->value->n; i++) {
         int n = 1;
-        Spot item = spot_item(s, i, &one, &n);
-        read_count(&item);
+        const Spot *item = spot_item(s, i, &one, &n);
+        read_count(item);
         if (n & (n - 1)) {
             int below = n;
             while (below & (below - 1))
                 below &= below - 1;
-            bad(item.value->loc, strf("%d", 3 * below < 2 * n ? 2 * below : below), "%s: %d is no power of two: sums of copies "
-                "are a binary tree", item.path, n);
+            bad(item->value->loc, strf("%d", 3 * below < 2 * n ? 2 * below : below),
+                "%s: %d is no power of two: sums of copies are a binary tree", item->path, n);
             n = below;
         }
         *PUSH(widths) = n;
@@ -85,9 +85,8 @@ void widths_end(Model *m, const Node *plan)
 
 const Model *with_widths(const Model *m, const Ints *widths)
 {
-    Model *with = alloc(sizeof *with);
+    Model *with = COPY(m);
     PlanSpec *p = &with->plan;
-    *with = *m;
     p->widths_auto = false;
     p->stages_min = p->stages_max = widths->n;
     p->widths = (Ints){0};

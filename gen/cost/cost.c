@@ -128,8 +128,7 @@ static const Cost *beside_others(const Cost *c, const Model *m, int devices)
         return c;
     if (devices >= stages)
         return c->busy;
-    Cost *some = alloc(sizeof *some);
-    *some = *c->busy;
+    Cost *some = COPY(c->busy);
     some->how = "interpolated";
     some->ns = new_times(c);
     some->alone = NULL;
@@ -137,12 +136,6 @@ static const Cost *beside_others(const Cost *c, const Model *m, int devices)
         for (int o = 0; o < c->ops; o++)
             some->ns[k][o] = c->ns[k][o] + (c->busy->ns[k][o] - c->ns[k][o]) * (devices - 1) / (stages - 1);
     return some;
-}
-
-/* t * threads / cores, rounded up; what cannot be counted is refused by check_cost. */
-static Ns in_turn(Ns t, int64_t threads, int64_t cores)
-{
-    return t > INT64_MAX / threads - cores ? INT64_MAX : (t * threads + cores - 1) / cores;
 }
 
 /* Threads that are more than the cores take turns: a call takes as many times as long as they are more, and no less than was
@@ -155,14 +148,15 @@ const Cost *cost_shared(const Cost *c, const Model *m, int devices)
         cores = m->devices.at[0].threads;       /* its own threads took turns while it was measured alone */
     if (cores == 0 || threads <= cores || c->signature == graph_brought)
         return beside;
-    Cost *some = alloc(sizeof *some);
-    *some = *beside;
+    Cost *some = COPY(beside);
     some->base = c;
     some->ns = new_times(c);
     some->alone = NULL;
     for (int k = 0; k < c->classes; k++)
         for (int o = 0; o < c->ops; o++) {
-            Ns waits = c->sums ? c->sums[k][o] : 0, turn = in_turn(c->ns[k][o] - waits, threads, cores);
+            Ns waits = c->sums ? c->sums[k][o] : 0, turn = c->ns[k][o] - waits;
+            /* What cannot be counted is refused by check_cost. */
+            turn = turn > INT64_MAX / threads - cores ? INT64_MAX : ceil_div(turn * threads, cores);
             turn = turn > INT64_MAX - waits ? INT64_MAX : turn + waits;         /* who waits leaves the core to others */
             some->ns[k][o] = turn > beside->ns[k][o] ? turn : beside->ns[k][o];
         }

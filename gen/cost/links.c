@@ -46,8 +46,7 @@ static Wire wire_of(const Model *m, const Device *a, const Device *b, Wire other
 {
     Wire w = otherwise;
     int best = -1;
-    for (int i = 0; i < m->links.n; i++) {
-        const LinkSpec *x = &m->links.at[i];
+    for (EACH(const LinkSpec, x, m->links)) {
         int how = b ? (int)max_of(exact(m, x, a, b), exact(m, x, b, a)) : exact(m, x, a, NULL);
         if (how < 0 || how < best || x->rate <= 0)
             continue;
@@ -56,13 +55,6 @@ static Wire wire_of(const Model *m, const Device *a, const Device *b, Wire other
             w = with;
         best = how;
     }
-    return w;
-}
-
-/* What the transport carries, however fast the wire is. */
-static Wire carried(Wire w, const Transport *t)
-{
-    w.rate = t->most > 0 && w.rate > t->most ? t->most : w.rate;
     return w;
 }
 
@@ -78,7 +70,8 @@ static Wire between_teams(const Model *m, int i, int j, int with)
     const Transport *t = transport_of(m);
     Wire plain = {.rate = t->rate, .latency = t->latency}, worst = plain;
     for (int k = 0; k < m->plan.tensor; k++) {
-        Wire one = carried(wire_of(m, team_member(m, i, k), team_member(m, j, k ^ with), plain), t);
+        Wire one = wire_of(m, team_member(m, i, k), team_member(m, j, k ^ with), plain);
+        one.rate = t->most > 0 && one.rate > t->most ? t->most : one.rate;      /* that it carries, however fast the wire is */
         worst = k ? slower(worst, one) : one;
     }
     return worst;

@@ -27,8 +27,7 @@ static void try_graph(void *ctx)
 
 const Graph *profile_graph_at(const Model *m, int64_t batch)
 {
-    Model *with = alloc(sizeof *with);
-    *with = *m;
+    Model *with = COPY(m);
     with->train.batch = batch;
     if (!m->train.micro)
         with->train.micro = m->train.groups;
@@ -99,20 +98,13 @@ bool profile_has(const Profile *f, int64_t batch)
     return false;
 }
 
-/* A profile of before calls were joined has them apart. */
-static const char *or_apart(const Profile *f, const char *signature)
-{
-    static const char joined[] = " onto=1";
-    const char *at = strstr(signature, joined);
-    bool has = at && profile_find(f, strf("op %.*s%s", (int)(at - signature), signature, at + strlen(joined)));
-    return has ? ", or with calls apart, which it has: --fuse none" : "";
-}
-
 static NORETURN void missing(const Profile *f, const Model *m, const Op *o)
 {
-    const char *signature = cost_signature(o);
+    static const char joined[] = " onto=1";      /* a profile of before calls were joined has them apart */
+    const char *signature = cost_signature(o), *at = strstr(signature, joined);
+    bool has = at && profile_find(f, strf("op %.*s%s", (int)(at - signature), signature, at + strlen(joined)));
     fail(EXIT_STALE, "%s: no line 'op %s', which %s needs; %s%s", f->path, signature, o->name,
-         profile_again(m, f->path ? f->path : profile_name(m)), or_apart(f, signature));
+         profile_again(m, f->path ? f->path : profile_name(m)), has ? ", or with calls apart, which it has: --fuse none" : "");
 }
 
 static bool price_calls(Cost *c, Cost *busy, const Graph *g, const Model *m, Profile *f)
@@ -165,23 +157,15 @@ static Curve *curve_of(const Profile *f, const char *one, const char *two, bool 
     return c->n ? c : NULL;
 }
 
-/* A copy runs beside the computing of its own stage: what counts is the busy column.  A message is moved by the two stages
- * that wait for it: alone.  Its busy column holds how long a sleeping stage waits for a core where there are more stages than
- * cores, and in that time another one computes, which the busy columns of the calls hold already. */
-static void price_links(Cost *c, const Profile *f)
-{
-    const Measured *empty = profile_find(f, "message bytes=4");
-    Ns latency = empty ? empty->alone.median : 0;
-    links_measured(c, empty ? curve_of(f, "message", "message", false, latency) : NULL, latency,
-                   curve_of(f, "copy-in", "copy-out", true, 0));
-}
-
 void priced(Cost *c, Cost *busy, const Graph *g, const Model *m, Profile *f)
 {
     Cost *both[] = {c, busy};
     bool guessed = price_calls(c, busy, g, m, f) || f->fitted > 0;
     for (int i = 0; i < 2; i++) {
-        price_links(both[i], f);
+        const Measured *empty = profile_find(f, "message bytes=4");
+        Ns latency = empty ? empty->alone.median : 0;
+        links_measured(both[i], empty ? curve_of(f, "message", "message", false, latency) : NULL, latency,
+                       curve_of(f, "copy-in", "copy-out", true, 0));
         both[i]->how = guessed ? "interpolated" : "measured";
         both[i]->profile = f;
         both[i]->signature = f->hash;

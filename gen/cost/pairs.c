@@ -34,10 +34,8 @@ static const struct { const char *call; int launches, calls; } tables[] = {
 
 static const Arg *operand(const Op *o, const char *token)
 {
-    for (int i = 0; i < o->arg.n; i++)
-        if (!strcmp(o->arg.at[i].token, token) && (o->arg.at[i].kind == ARG_READ || o->arg.at[i].kind == ARG_WRITE))
-            return &o->arg.at[i];
-    return NULL;
+    const Arg *a = op_arg(o, token);
+    return a && (a->kind == ARG_READ || a->kind == ARG_WRITE) ? a : NULL;
 }
 
 static bool are_pair(const CallPair *pair, const Op *first, const Op *second)

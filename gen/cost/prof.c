@@ -140,14 +140,6 @@ static void read_line(Profile *p, int number, char *line)
         (strncmp(line, "algorithm ", 10) ? read_row : read_algorithm)(p, number, line);
 }
 
-/* A profile is copied into the folder, and is printable ASCII there. */
-static void check_line(const Profile *p, int number, const char *line, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (line[i] < 32 || line[i] > 126)
-            bad_line(p, number, strf("column %zu is a byte that no profile has", i + 1), line);
-}
-
 Profile *profile_parse(const char *path, const char *again)
 {
     Profile *p = alloc(sizeof *p);
@@ -164,7 +156,10 @@ Profile *profile_parse(const char *path, const char *again)
         if (!end)
             fail(EXIT_STALE, "%s:%d: the end of the line is missing, and perhaps more; %s", path, number + 1, again);
         *end = '\0';
-        check_line(p, ++number, line, (size_t)(end - line));
+        number++;
+        for (const char *c = line; c < end; c++)
+            if (*c < 32 || *c > 126)
+                bad_line(p, number, strf("column %zu is a byte that no profile has", (size_t)(c - line) + 1), line);
         read_line(p, number, line);
     }
     if (!p->measured.n)
@@ -176,10 +171,8 @@ Profile *profile_parse(const char *path, const char *again)
 
 void profile_sort(Profile *p)
 {
-    if (p->measured.n)
-        qsort(p->measured.at, (size_t)p->measured.n, sizeof *p->measured.at, text_order);
-    if (p->algorithm.n)
-        qsort(p->algorithm.at, (size_t)p->algorithm.n, sizeof *p->algorithm.at, text_order);
+    SORT(p->measured.at, p->measured.n, text_order);
+    SORT(p->algorithm.at, p->algorithm.n, text_order);
 }
 
 static const char *line_of(const Algorithm *a)
@@ -203,11 +196,9 @@ void profile_print(FILE *f, const Profile *p)
         fprintf(f, "fitted %" PRId64 "\n", p->fitted);
     for (int i = 0; i < p->algorithm.n; i++)
         fprintf(f, "%s\n", line_of(&p->algorithm.at[i]));
-    for (int i = 0; i < p->measured.n; i++) {
-        const Measured *x = &p->measured.at[i];
+    for (EACH(const Measured, x, p->measured))
         fprintf(f, "%s alone=%" PRId64 " alone_iqr=%" PRId64 " busy=%" PRId64 " busy_iqr=%" PRId64 "\n", x->what,
                 x->alone.median, x->alone.quartiles, x->busy.median, x->busy.quartiles);
-    }
 }
 
 int profile_stages(const Profile *p)

@@ -41,13 +41,10 @@ static bool value_of(void *ctx, const char *word, double *to)
         *to = real ? (double)type_bytes(w->g->compute) : w->g->team;
         return true;
     }
-    for (int k = 0; k < w->o->arg.n; k++)
-        if (!strcmp(w->o->arg.at[k].token, word)) {
-            const Arg *a = &w->o->arg.at[k];
-            *to = a->kind == ARG_INT ? (double)a->i : a->kind != ARG_NONE;
-            return true;
-        }
-    return false;
+    const Arg *a = op_arg(w->o, word);
+    if (a)
+        *to = a->kind == ARG_INT ? (double)a->i : a->kind != ARG_NONE;
+    return a;
 }
 
 static bool word(const char **at, const char *text)

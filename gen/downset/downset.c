@@ -44,20 +44,15 @@ static bool has(const uint64_t *bits, int i)
 
 /* ---- prefixes ---------------------------------------------------------------------------------------------------- */
 
-static uint64_t hash_of(const ForeignSearch *s, const uint64_t *bits)
+/* The slot of a set; empty if it is new. */
+static int *slot_of(ForeignSearch *s, const uint64_t *bits)
 {
     uint64_t h = 0;
     for (int w = 0; w < s->words; w++) {
         h = (h ^ bits[w]) * 0x9e3779b97f4a7c15;
         h ^= h >> 29;
     }
-    return h;
-}
-
-/* The slot of a set; empty if it is new. */
-static int *slot_of(ForeignSearch *s, const uint64_t *bits)
-{
-    uint64_t i = hash_of(s, bits) % (uint64_t)s->slots;
+    uint64_t i = h % (uint64_t)s->slots;
     while (s->table[i] && memcmp(s->at.at[s->table[i] - 1].bits, bits, sizeof *bits * (size_t)s->words))
         i = (i + 1) % (uint64_t)s->slots;
     return &s->table[i];
@@ -139,13 +134,7 @@ static Bytes leaves(const Dag *d, const uint64_t *bits)
     return sum;
 }
 
-static int by_time(const void *a, const void *b)
-{
-    const Prefix *x = a, *y = b;
-    if (x->time[0] != y->time[0])
-        return x->time[0] < y->time[0] ? -1 : 1;
-    return x->size != y->size ? x->size - y->size : memcmp(x->bits, y->bits, sizeof *x->bits);
-}
+ORDER(by_time, Prefix, order_of(x->time[0], y->time[0]), order_of(x->size, y->size), memcmp(x->bits, y->bits, sizeof *x->bits))
 
 /* ---- one target -------------------------------------------------------------------------------------------------- */
 
@@ -304,11 +293,7 @@ static void lay_out(const ForeignSearch *s, ForeignChain *c, const int *end)
 
 typedef struct { Ns time; int prefix; } Ranked;
 
-static int by_rank(const void *a, const void *b)
-{
-    const Ranked *x = a, *y = b;
-    return x->time != y->time ? (x->time < y->time ? -1 : 1) : x->prefix - y->prefix;
-}
+ORDER(by_rank, Ranked, order_of(x->time, y->time), order_of(x->prefix, y->prefix))
 
 /* Prefixes by time on each class; without nodes they come first. */
 static void rank(ForeignSearch *s)
@@ -319,7 +304,7 @@ static void rank(ForeignSearch *s)
         s->rank[k] = alloc(sizeof **s->rank * (size_t)s->at.n);
         for (int x = 0; x < s->at.n; x++)
             list[x] = (Ranked){s->at.at[x].time[k], x};
-        qsort(list, (size_t)s->at.n, sizeof *list, by_rank);
+        SORT(list, s->at.n, by_rank);
         for (int x = 0; x < s->at.n; x++)
             s->rank[k][x] = list[x].prefix;
     }
@@ -337,8 +322,7 @@ bool downset_chain(const Dag *d, const ForeignPlaces *p, int most, ForeignChain 
         return orders_chain(d, p, MOST_LOOKS, c);
     for (int x = 0; x < s.at.n; x++)
         s.at.at[x].leaves = leaves(d, s.at.at[x].bits);
-    if (s.at.n > 1)
-        qsort(s.at.at, (size_t)s.at.n, sizeof *s.at.at, by_time);
+    SORT(s.at.at, s.at.n, by_time);
     rank(&s);
     c->prefixes = s.at.n;
     c->device = alloc(sizeof *c->device * (size_t)(p->most + 1));

@@ -115,12 +115,8 @@ static Bytes need(const WidthChoice *c, int y)
     return c->each * y + c->fixed;
 }
 
-static int by_ratio(const void *a, const void *b)
-{
-    const WidthItem *p = a, *q = b;
-    int order = compare(p->extra, p->saves, q->extra, q->saves);
-    return order ? order : p->saves != q->saves ? (p->saves < q->saves ? 1 : -1) : p->node - q->node;
-}
+ORDER(by_ratio, WidthItem, compare(x->extra, x->saves, y->extra, y->saves), order_of(y->saves, x->saves),
+      order_of(x->node, y->node))
 
 /* Nodes whose slower choice takes less, the least time a byte first; over: bytes that are to be freed. */
 static int items_of(const WidthSearch *s, int a, int b, int x, int y, WidthItem *item, Bytes *over)
@@ -137,8 +133,7 @@ static int items_of(const WidthSearch *s, int a, int b, int x, int y, WidthItem 
         if (saves > 0)
             item[n++] = (WidthItem){v->choice[!fast].time - v->choice[fast].time, saves, i};
     }
-    if (n > 1)
-        qsort(item, (size_t)n, sizeof *item, by_ratio);
+    SORT(item, n, by_ratio);
     return n;
 }
 
@@ -505,11 +500,7 @@ static Ps least_of(const WidthSearch *s, int node)
     return least < NEVER ? least : 0;
 }
 
-static int by_time(const void *a, const void *b)
-{
-    const Prefix *x = a, *y = b;
-    return x->least != y->least ? (x->least < y->least ? -1 : 1) : x->size - y->size;
-}
+ORDER(by_time, Prefix, order_of(x->least, y->least), order_of(x->size, y->size))
 
 /* All prefixes, or those of the order where they are too many. */
 static bool prefixes(WidthSearch *s)
@@ -521,8 +512,7 @@ static bool prefixes(WidthSearch *s)
     const Ns *const one = time;
     Dag d = {.n = w->n, .classes = 1, .time = &one, .from = w->from, .to = w->to};
     if (downset_prefixes(&d, WIDTH_PREFIXES, &s->all)) {
-        if (s->all.n > 1)
-            qsort(s->all.at, (size_t)s->all.n, sizeof *s->all.at, by_time);
+        SORT(s->all.at, s->all.n, by_time);
         return true;
     }
     s->all.n = 0;

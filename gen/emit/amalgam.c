@@ -156,12 +156,6 @@ static const char *fresh(Amalgam *a, const char *file, bool *header)
     return text;
 }
 
-static void add(Strs *to, const Strs *from)
-{
-    for (int i = 0; i < from->n; i++)
-        *PUSH(to) = from->at[i];
-}
-
 void amalgam_learn(Amalgam *a, const char *file)
 {
     bool header;
@@ -172,16 +166,16 @@ void amalgam_learn(Amalgam *a, const char *file)
         if (included(line))
             amalgam_learn(a, included(line));
     Names n = names_in(text);
-    add(header ? &a->fixed : &a->local, &n.local);
-    add(&a->fixed, &n.shown);
-    add(&a->shown, &n.shown);
+    APPEND(header ? &a->fixed : &a->local, n.local);
+    APPEND(&a->fixed, n.shown);
+    APPEND(&a->shown, n.shown);
 }
 
 Strs amalgam_names(const Amalgam *a)
 {
     Strs all = {0};
-    add(&all, &a->fixed);
-    add(&all, &a->local);
+    APPEND(&all, a->fixed);
+    APPEND(&all, a->local);
     return all;
 }
 
@@ -260,9 +254,8 @@ static Renames renames_of(Amalgam *a, const char *text)
             *PUSH(&r.to) = other;
         }
     }
-    for (int i = 0; i < n.local.n; i++)
-        *PUSH(&a->local) = n.local.at[i];
-    add(&a->local, &r.to);
+    APPEND(&a->local, n.local);
+    APPEND(&a->local, r.to);
     return r;
 }
 
@@ -323,7 +316,7 @@ void amalgam_print_apart(Amalgam *a, FILE *f, const char *header, const char *so
             *PUSH(&all) = word_at(at);
     }
     Names n = names_in(a->find(a->with, source, &path));
-    add(&all, &n.local);
+    APPEND(&all, n.local);
     for (int i = 0; i < all.n; i++)
         fprintf(f, "#define %s %s_of_stage%d\n", all.at[i], all.at[i], number);
     a->apart = true;

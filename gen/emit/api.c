@@ -27,10 +27,7 @@ struct Api {
 
 const char *api_name(const char *model)
 {
-    char *name = strf("%s%s", isdigit((unsigned char)*model) ? "job_" : "", model);
-    for (char *c = name; *c; c++)
-        *c = isalnum((unsigned char)*c) ? *c : '_';
-    return name;
+    return text_plain(strf("%s%s", isdigit((unsigned char)*model) ? "job_" : "", model), C_WORD);
 }
 
 /* library_x and LIBRARY_X under the name of the job. */
@@ -128,12 +125,10 @@ static const char *sample_shape(const Shape *s, int64_t batch)
 /* Does a value of the evaluation that comes later lie on it? */
 static bool is_overwritten(const Plan *p, const Buf *b)
 {
-    for (int i = 0; i < p->buf.n; i++) {
-        const Buf *x = &p->buf.at[i];
+    for (EACH(const Buf, x, p->buf))
         if (x->device == b->device && x->eval && x != b && x->first > b->first && x->last >= x->first &&
             x->offset < b->offset + b->bytes && b->offset < x->offset + x->bytes)
             return true;
-    }
     return false;
 }
 
@@ -264,8 +259,7 @@ Api *api_new(const Plan *p, const char *name, const char *launch)
     if (crew == ours[4])
         *PUSH(&a->source) = "rt/meet.c";
     Strs kernels = files_kernels(p);
-    for (int i = 0; i < kernels.n; i++)
-        *PUSH(&a->source) = kernels.at[i];
+    APPEND(&a->source, kernels);
     *PUSH(&a->source) = "launch.c";
     a->kernels = a->source.n;
     *PUSH(&a->source) = "rt/library/states.c";

@@ -9,11 +9,7 @@
 
 typedef struct { Bytes from, to; } ArchiveRange;
 
-static int by_from(const void *a, const void *b)
-{
-    const ArchiveRange *x = a, *y = b;
-    return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to < y->to ? -1 : x->to > y->to);
-}
+ORDER(by_from, ArchiveRange, order_of(x->from, y->from), order_of(x->to, y->to))
 
 typedef VEC(ArchiveRange) Ranges;
 
@@ -27,8 +23,7 @@ static void add_range(Ranges *used, const Plan *p, int b, int slot)
 /* By the slots that a list names. */
 static void add_named(Ranges *used, const Plan *p, const Actions *list)
 {
-    for (int i = 0; i < list->n; i++) {
-        const Action *k = &list->at[i];
+    for (EACH(const Action, k, *list)) {
         const Routine *r = k->routine >= 0 ? &p->routine.at[k->routine] : NULL;
         if (k->buf >= 0)
             add_range(used, p, k->buf, k->slot);
@@ -59,8 +54,7 @@ static void print_gaps(FILE *f, const Plan *p, int device)
         add_named(&used, p, &p->dev.at[device].list);
         add_named(&used, p, &p->dev.at[device].eval);
     }
-    if (used.n > 1)
-        qsort(used.at, (size_t)used.n, sizeof *used.at, by_from);
+    SORT(used.at, used.n, by_from);
     Bytes end = 0;
     const char *comma = "";
     fprintf(f, "     \"gaps\": [");
@@ -87,8 +81,7 @@ static void print_bufs(FILE *f, const Plan *p, int device)
 {
     const char *comma = "";
     fprintf(f, "     \"buffers\": [");
-    for (int b = 0; b < p->buf.n; b++) {
-        const Buf *x = &p->buf.at[b];
+    for (EACH(const Buf, x, p->buf)) {
         if (x->device != device || x->last < x->first)
             continue;
         const Pool *pool = x->pool >= 0 ? &p->pool.at[x->pool] : NULL;
@@ -105,8 +98,7 @@ static void print_host(FILE *f, const Plan *p, int device)
     const char *comma = "";
     fprintf(f, "     \"offload_bytes\": %" PRId64 ", \"host_bytes\": %" PRId64 ", \"host_bound_bytes\": %" PRId64
             ", \"copies\": %d,\n     \"host\": [", emit_offloaded(p, device), d->host, d->host_bound, d->copies);
-    for (int i = 0; i < p->host.n; i++) {
-        const HostBuf *x = &p->host.at[i];
+    for (EACH(const HostBuf, x, p->host)) {
         if (x->device != device)
             continue;
         print_buffer(f, comma, x->name, x->bytes, x->offset, x->count, x->stride, x->first, x->last);
@@ -228,17 +220,6 @@ static void print_flow(FILE *f, const Flow *m, int number)
                 end[i].more);
 }
 
-/* Bytes of the arena that are alive, at each call that changes them. */
-static void print_counter(FILE *f, const Plan *p, int device)
-{
-    const Alive *a = report_alive(p, device);
-    for (int i = 0; i < a->n; i++)
-        if (i == 0 || a->at[i].bytes != a->at[i - 1].bytes)
-            fprintf(f, "{\"ph\": \"C\", \"pid\": 1, \"tid\": %d, \"ts\": %" PRId64 ".%03d, \"name\": \"arena of stage %d\", "
-                    "\"args\": {\"bytes\": %" PRId64 "}},\n", device, a->at[i].at / 1000, (int)(a->at[i].at % 1000), device,
-                    a->at[i].bytes);
-}
-
 /* A thread for each direction of the link to the host, as in the trace of a run. */
 static void print_copies(FILE *f, const Plan *p, int device, ActionKind kind)
 {
@@ -260,12 +241,15 @@ void emit_trace(FILE *f, const Plan *p)
     for (int d = 0; d < p->devices; d++) {
         fprintf(f, "{\"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"name\": \"thread_name\", "
                 "\"args\": {\"name\": \"stage %d\"}},\n", d, d);
-        for (int i = 0; i < p->dev.at[d].list.n; i++) {
-            const Action *k = &p->dev.at[d].list.at[i];
+        for (EACH(const Action, k, p->dev.at[d].list))
             if (k->to > k->from || k->kind == K_SEND)
                 print_event(f, p, k, d, k->from, k->to);
-        }
-        print_counter(f, p, d);
+        const Alive *a = report_alive(p, d);
+        for (int i = 0; i < a->n; i++)
+            if (i == 0 || a->at[i].bytes != a->at[i - 1].bytes)
+                fprintf(f, "{\"ph\": \"C\", \"pid\": 1, \"tid\": %d, \"ts\": %" PRId64 ".%03d, \"name\": \"arena of stage "
+                        "%d\", \"args\": {\"bytes\": %" PRId64 "}},\n", d, a->at[i].at / 1000, (int)(a->at[i].at % 1000), d,
+                        a->at[i].bytes);
         print_copies(f, p, d, K_OUT);
         print_copies(f, p, d, K_IN);
     }

@@ -29,16 +29,6 @@ static const char *add_object(const char *text, const char *file)
     return strf("%s \\\n  %.*so", text, (int)strlen(file) - 1, file);
 }
 
-/* Of `sample`, besides those of `train`. */
-static const char *sample_objects(const Strs *files)
-{
-    const char *text = "sample.o";
-    for (int i = 0; i < files->n; i++)
-        if (files_sample(files->at[i]) && files_source(files->at[i]))
-            text = add_object(text, files->at[i]);
-    return text;
-}
-
 static const char *objects(const Plan *p, const Strs *files)
 {
     const char *text = "launch.o";
@@ -62,8 +52,12 @@ static const char *sample_rules(const Strs *files, const char *mute)
         "\t$(call say,compile sample) $(CC) $(CPPFLAGS) -DSAMPLE $(CFLAGS) $(DEPEND) -c -o $@ $<\n\n"
         "sample: $(filter-out launch.o,$(OBJ)) $(SAMPLE) .flags.link\n"
         "\t$(call say,link $@) $(CC) $(LDFLAGS) -o $@ $(filter-out launch.o,$(OBJ)) $(SAMPLE) $(LIBS)\n";
+    const char *objects = "sample.o";
+    for (int i = 0; i < files->n; i++)
+        if (files_sample(files->at[i]) && files_source(files->at[i]))
+            objects = add_object(objects, files->at[i]);
     if (!mute)
-        return strf(rules, sample_objects(files));
+        return strf(rules, objects);
     return strf("SAMPLE =\n\nsample:\n\t@echo sample: %s >&2; exit 2\n\n.PHONY: sample\n", quote_recipe(mute));
 }
 
@@ -83,16 +77,6 @@ static bool of_slurm(const Plan *p, const char *prefix)
 }
 
 /* A name in a line that has no quotes. */
-static const char *plain_word(const char *name)
-{
-    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
-    char *word = (char *)strf("%s", name);
-    for (char *c = word; *c; c++)
-        if (!strchr(plain, *c))
-            *c = '_';
-    return word;
-}
-
 const char *build_isa(const Plan *p)
 {
     static const struct { const char *isa, *flags; } table[] = {
@@ -176,7 +160,7 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         {"launch", t->launch ? strf("$(MPIRUN) -n %d ", emit_ranks(p)) : ""},
         {"mpirun", t->launch ? strf("MPIRUN ?= %s\n", t->launch) : ""}, {"launching", t->launch ? launching : ""},
         {"batch", of_slurm(p, prefix) ? batch : ""},
-        {"at", "@"}, {"word", plain_word(p->g->name)}, {"threads", strf("%d", build_threads(p))},
+        {"at", "@"}, {"word", text_plain(p->g->name, C_WORD ".-")}, {"threads", strf("%d", build_threads(p))},
         {"nodes", p->m->hosts > 1 ? strf("#SBATCH --nodes=%d\n", p->m->hosts) : ""},
         {"checkpoint", quote_shell(p->m->ckpt.dir ? p->m->ckpt.dir : "run")},
         {"include", emit_cuda(p) ? "include cuda.mk\n" : ""},

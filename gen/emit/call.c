@@ -86,11 +86,9 @@ void call_int(Stager *w, int64_t value)
 static void add_constant(Stager *w, const char *base, bool whole, int64_t i, float f)
 {
     const Constant *found = NULL;
-    for (int k = 0; k < w->constant.n; k++) {
-        const Constant *c = &w->constant.at[k];
+    for (EACH(const Constant, c, w->constant))
         if (c->whole == whole && c->i == i && !memcmp(&c->f, &f, sizeof f) && !strcmp(c->base, base))
             found = c;
-    }
     if (!found) {
         *PUSH(&w->constant) = (Constant){base, name_constant(&w->names, base), whole, i, f};
         found = &w->constant.at[w->constant.n - 1];

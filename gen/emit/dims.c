@@ -56,7 +56,7 @@ static DimsEntry *sorted(const void *at, size_t size, int n)
     DimsEntry *list = alloc(sizeof *list * (size_t)(n + 1));
     for (int i = 0; i < n; i++)
         list[i] = (DimsEntry){*(const char *const *)((const char *)at + size * (size_t)i), i};
-    qsort(list, (size_t)n, sizeof *list, text_order);
+    SORT(list, n, text_order);
     return list;
 }
 
@@ -70,8 +70,7 @@ EmitDims *dims_of(const Plan *p)
 {
     EmitDims *d = alloc(sizeof *d);
     *PUSH(&d->dim) = (Dim){.name = "B", .value = p->g->batch};
-    for (int i = 0; i < p->m->dims.n; i++)
-        *PUSH(&d->dim) = p->m->dims.at[i];
+    APPEND(&d->dim, p->m->dims);
     d->made = alloc(sizeof *d->made * (size_t)d->dim.n);
     for (int i = 0; i < d->dim.n; i++) {
         DimsMade *x = &d->made[i];
@@ -118,11 +117,8 @@ static int64_t value_in(const DimsMade *x, const Number *n)
         const Shape *s = n->kind == TENSOR ? &x->g->tensor.at[at].shape : &x->g->state.at[at].shape;
         return n->axis < s->n ? s->d[n->axis] : -1;
     }
-    const Op *o = &x->g->op.at[at];
-    for (int i = 0; i < o->attr.n; i++)
-        if (!strcmp(o->attr.at[i].name, n->token))
-            return o->attr.at[i].i;
-    return -1;
+    const Attr *a = attr_find(&x->g->op.at[at], n->token);
+    return a ? a->i : -1;
 }
 
 /* How often the dim is a factor of the number: 0, 1, 2; -1: it changes it otherwise. */

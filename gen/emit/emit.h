@@ -129,7 +129,6 @@ void page_box(FILE *f, const Box *b, Ns length);        /* a wait is a thin hatc
 #define ARROW "m"               /* among classes: messages are drawn */
 typedef struct { Ns from, to; int above, below; } Arrow;        /* of a message: when and at which height it leaves, arrives */
 void page_arrow(FILE *f, const Arrow *a, Ns length);
-void page_tip(FILE *f);                             /* the tips of arrows; once in a page */
 void page_table(FILE *f, const char *what);         /* begins one that scrolls where it is too wide: </table></div> */
 const char *action_class(const char *name, bool copy);  /* of an action by its name: fbwrulezoi; NULL: it is not drawn */
 void page_legend(FILE *f, const char *classes);      /* of those that occur */

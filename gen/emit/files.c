@@ -8,8 +8,7 @@
  * job takes those of rt/op/paced alone.  What a job may do without is a part (rt/parts.h): a file that defines an object of one
  * of its types is taken if the job has that part, and launch.c names the object.  Headers are taken with who includes them.
  */
-#include "emit.h"
-#include "pair.h"
+#include "stage.h"
 #include "cost/prof.h"
 #include <ctype.h>
 
@@ -246,14 +245,6 @@ static void take_included(const Plan *p, Strs *wanted)
         }
 }
 
-static bool evaluates(const Plan *p)
-{
-    for (int r = 0; r < p->routine.n; r++)
-        if (p->routine.at[r].eval)
-            return true;
-    return false;
-}
-
 Strs files_kernels(const Plan *p)
 {
     Strs list = {0};
@@ -282,12 +273,12 @@ Strs files_of(const Plan *p, bool mute)
     take(&wanted, "rt/parts.h");
     if (emit_cuda(p)) {
         /* What opens handles, where the graph has any to open, and with it a library.  A benchmark has no routines. */
-        bool eval = evaluates(p);
-        for (int i = 0; i < p->g->op.n; i++) {
-            const Op *o = &p->g->op.at[i];
+        bool eval = false;
+        for (EACH(const Routine, r, p->routine))
+            eval |= r->eval;
+        for (EACH(const Op, o, p->g->op))
             if (cost_prepared(p->m, p->g, o, false) || (eval && o->phase == PH_F && cost_prepared(p->m, p->g, o, true)))
                 take(&wanted, kernel_file(p, strf("open_%s", o->call))->name);
-        }
     }
     for (size_t i = 0; p->routine.n == 0 && i < sizeof benches / sizeof *benches - !emit_cuda(p); i++)
         take(&wanted, benches[i]);

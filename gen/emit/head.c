@@ -9,14 +9,12 @@
 static Ns time_of(const Stager *w, ActionKind kind)
 {
     Ns ns = 0;
-    for (int r = 0; r < w->p->routine.n; r++) {
-        const Routine *x = &w->p->routine.at[r];
+    for (EACH(const Routine, x, w->p->routine))
         for (int i = 0; x->device == w->device && !x->eval && i < x->call.n; i++) {
             bool again = x->call.at[i].again;
             if (kind == K_R ? again : x->kind == kind && !again)
                 ns += line_time(w->p, x, i);
         }
-    }
     return ns;
 }
 
@@ -58,21 +56,12 @@ static void print_covers(const Stager *w)
     print_words(w->f, "covers", &word);
 }
 
-static int in_flight(const Stager *w)
-{
-    int n = 0;
-    for (int c = 0; c < plan_chunks(w->p); c++)
-        n += plan_holds(w->p, w->device, c) ? order_flight(w->p, c) : 0;
-    return n;
-}
-
 static void print_policy(const Stager *w)
 {
     const Plan *p = w->p;
     int kept = 0, again = 0, away = 0;
     Bytes bytes = 0, there = 0;
-    for (int b = 0; b < p->buf.n; b++) {
-        const Buf *x = &p->buf.at[b];
+    for (EACH(const Buf, x, p->buf)) {
         if (x->device != w->device || x->tensor < 0 || x->eval)
             continue;
         kept += x->birth == AT_F && x->death >= AT_B && x->death <= AT_W;
@@ -129,7 +118,9 @@ void head_print(Stager *w, FILE *f)
     const Plan *p = w->p;
     const DevicePlan *d = &p->dev.at[w->device];
     const char *how = p->c->how;
-    int stage = plan_stage(p, w->device);
+    int stage = plan_stage(p, w->device), flight = 0;
+    for (int c = 0; c < plan_chunks(p); c++)
+        flight += plan_holds(p, w->device, c) ? order_flight(p, c) : 0;
     const char *replica = !plan_uneven(p) ? strf(", replica %d of %d", plan_replica(p, w->device), plan_replicas(p))
                           : strf(", copy %d of %d", plan_copy(p, w->device, stage), plan_copies(p, stage));
     w->f = f;
@@ -139,7 +130,7 @@ void head_print(Stager *w, FILE *f)
     print_covers(w);
     fprintf(f, " *   schedule  %s, %s of %" PRId64 ", %d in flight here\n", order_name(p),
             count_text(plan_uneven(p) ? plan_share_of(p, stage) : plan_micro(p) * plan_ways(p), "micro-batch"), p->g->batch,
-            in_flight(w));
+            flight);
     fprintf(f, " *   time      forward %.3f ms, backward %.3f ms, recompute %.3f ms per micro-batch (%s)\n",
             (double)time_of(w, K_F) / 1e6, (double)(time_of(w, K_B) + time_of(w, K_I) + time_of(w, K_W)) / 1e6,
             (double)time_of(w, K_R) / 1e6, how);

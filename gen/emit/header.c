@@ -56,14 +56,6 @@ static void print_place(FILE *f, const char *name, Bytes offset, const char *com
     fprintf(f, "%s%s/* %s */\n", text, fits ? "  " : "\n        ", row);
 }
 
-static void print_buf(const Stager *w, FILE *f, int b, const char *comma)
-{
-    const Buf *x = &w->p->buf.at[b];
-    const char *slots = slots_pooled(w, b) ? strf(", slots %s", w->p->pool.at[x->pool].name) : "";
-    print_place(f, w->buf[b], slots_offset(w, b), comma, strf("%10" PRId64 "  %s  [%d,%d]  %s%s", x->bytes, what_of(w, x),
-                x->first, x->last, life_of(w, x), slots));
-}
-
 /* Is `a` behind `b` on the page?  By address, so that neighbours in memory are neighbours there. */
 static bool is_behind(const Stager *w, int a, int b)
 {
@@ -134,16 +126,6 @@ static void print_pools(const Stager *w, FILE *f)
 
 /* ---- the host ---------------------------------------------------------------------------------------------------- */
 
-static void print_host(const Stager *w, FILE *f, int i, const char *comma)
-{
-    const HostBuf *x = &w->p->host.at[i];
-    const Tensor *t = &w->p->g->tensor.at[x->tensor];
-    Buf as = {.tensor = x->tensor, .state = -1};
-    const char *slots = x->count > 1 ? strf(", slots %s", w->host[i]) : "";
-    print_place(f, w->host[i], x->offset, comma, strf("%10" PRId64 "  %s [%s]  [%d,%d]  out to fetch%s", x->bytes,
-                type_name(t->type), stage_shape(w, &as, &t->shape), x->first, x->last, slots));
-}
-
 static void print_hosts(const Stager *w, FILE *f)
 {
     const Plan *p = w->p;
@@ -157,9 +139,16 @@ static void print_hosts(const Stager *w, FILE *f)
             "the way out to the end of the way in. */\nstatic const size_t\n", p->m->plan.disk ? "file" : "memory", d->host,
             d->host_bound);
     fprintf(f, "    %-28s = 0x%08" PRIx64 ",\n", "host_bytes", (uint64_t)d->host);
-    for (int i = 0; i <= last; i++)
-        if (w->host[i])
-            print_host(w, f, i, i < last ? "," : ";");
+    for (int i = 0; i <= last; i++) {
+        if (!w->host[i])
+            continue;
+        const HostBuf *x = &p->host.at[i];
+        const Tensor *t = &p->g->tensor.at[x->tensor];
+        Buf as = {.tensor = x->tensor, .state = -1};
+        const char *slots = x->count > 1 ? strf(", slots %s", w->host[i]) : "";
+        print_place(f, w->host[i], x->offset, i < last ? "," : ";", strf("%10" PRId64 "  %s [%s]  [%d,%d]  out to fetch%s",
+                    x->bytes, type_name(t->type), stage_shape(w, &as, &t->shape), x->first, x->last, slots));
+    }
     for (int i = 0; i <= last; i++) {
         if (!w->host[i] || p->host.at[i].count < 2)
             continue;
@@ -217,7 +206,12 @@ void header_print(Stager *w, FILE *f)
             " *  name                           offset               bytes  type shape  owned [first,last] call  "
             "from when to when */\nstatic const size_t\n", arena);
     fprintf(f, "    %-28s = 0x%08" PRIx64 ",\n", "arena_bytes", (uint64_t)arena);
-    for (int i = 0; i < list.n; i++)
-        print_buf(w, f, list.at[i], i + 1 < list.n ? "," : ";");
+    for (int i = 0; i < list.n; i++) {
+        int b = list.at[i];
+        const Buf *x = &w->p->buf.at[b];
+        const char *slots = slots_pooled(w, b) ? strf(", slots %s", w->p->pool.at[x->pool].name) : "";
+        print_place(f, w->buf[b], slots_offset(w, b), i + 1 < list.n ? "," : ";", strf("%10" PRId64 "  %s  [%d,%d]  %s%s",
+                    x->bytes, what_of(w, x), x->first, x->last, life_of(w, x), slots));
+    }
     print_hosts(w, f);
 }

@@ -18,10 +18,9 @@ typedef struct {
 
 static const Graph *whole_of(const Graph *g)
 {
-    Graph *whole = alloc(sizeof *whole);
+    Graph *whole = COPY(g);
     if (!g->team)
         return g;
-    *whole = *g;
     whole->state.at = alloc((size_t)g->state.n * sizeof *whole->state.at);
     for (int s = 0; s < g->state.n; s++) {
         whole->state.at[s] = g->state.at[s];
@@ -70,14 +69,6 @@ static int print_stored(const Launch *w)
     fprintf(w->f, "    {0}\n};\n");
     print_strings(w, "ignored", &x->ignore);
     return n;
-}
-
-static void print_published(const Launch *w, int stored)
-{
-    static const char *const type[] = {"JOB_F32", "JOB_F16", "JOB_BF16"};
-    const WeightsSpec *x = &w->p->m->weights;
-    fprintf(w->f, "    .stored = stored, .stored_n = %d, .ignored = ignored, .published = %s,\n", stored, type[x->type]);
-    fprintf(w->f, "    .prefix = %s,\n", quote_c(x->prefix));
 }
 
 static void print_data(const Launch *w, const char *name, const DataSet *d)
@@ -135,11 +126,9 @@ static int loads_at(const Plan *p, int input, bool first)
 {
     int found = -1;
     for (int d = 0; d < p->devices; d++)
-        for (int i = 0; i < p->dev.at[d].list.n; i++) {
-            const Action *k = &p->dev.at[d].list.at[i];
+        for (EACH(const Action, k, p->dev.at[d].list))
             if (k->kind == K_LOAD && k->input == input && (found < 0 || !first))
                 found = d;
-        }
     return found;
 }
 
@@ -212,26 +201,13 @@ static int64_t literal(const Op *o, const char *token)
 static int count_of(const Graph *g, const Op *o)
 {
     for (int i = 0; i < g->count.n; i++)
-        for (int k = 0; k < o->arg.n; k++) {
-            const Arg *a = &o->arg.at[k];
+        for (EACH(const Arg, a, o->arg)) {
             const Count *c = &g->count.at[i];
             bool reads = a->kind == ARG_READ && !a->state && g->tensor.at[a->index].kind == T_INPUT;
             if (reads && g->tensor.at[a->index].of == c->input && literal(o, "ignore") == c->ignore)
                 return c->count;
         }
     return 0;
-}
-
-static void print_groups(const Launch *w)
-{
-    const Train *t = &w->p->m->train;
-    fprintf(w->f, "\n/* rate, betas and decay of parameter groups, whose step values lie behind those of the job */\n"
-            "static const GroupInfo param_group[] = {\n");
-    for (int i = 0; i < t->param_group.n; i++) {
-        const ParamGroup *k = &t->param_group.at[i];
-        fprintf(w->f, "    {%s, %s, %s, %s},\n", number(k->lr), number(k->beta1), number(k->beta2), number(k->weight_decay));
-    }
-    fprintf(w->f, "};\n");
 }
 
 /* The operators that have an adapter, by its first parameter. */
@@ -242,8 +218,7 @@ static void print_adapter(const Launch *w)
     if (!a->match.n)
         return;
     fprintf(w->f, "\nstatic const char *const adapted[] = {");
-    for (int i = 0; i < w->p->g->state.n; i++) {
-        const State *s = &w->p->g->state.at[i];
+    for (EACH(const State, s, w->p->g->state)) {
         size_t n = strlen(s->name), k = sizeof tail - 1;
         if (s->kind == S_PARAM && s->adapter && n > k && !strcmp(s->name + n - k, tail))
             fprintf(w->f, "%s, ", quote_c(strf("%.*s", (int)(n - k), s->name)));
@@ -311,8 +286,10 @@ static void print_job(const Launch *w, int pairs, bool talk, int stored, bool co
     if (outputs)
         fprintf(w->f, "    .outputs = %d, .output = output, .loads = loads, .latency_ns = %" PRId64 ", .period_ns = %" PRId64
                 ",\n", outputs, times.latency, times.period);
+    static const char *const type[] = {"JOB_F32", "JOB_F16", "JOB_BF16"};
     if (stored >= 0)
-        print_published(w, stored);
+        fprintf(w->f, "    .stored = stored, .stored_n = %d, .ignored = ignored, .published = %s,\n    .prefix = %s,\n", stored,
+                type[m->weights.type], quote_c(m->weights.prefix));
     if (copied)
         fprintf(w->f, "    .copied = copied,\n");
     if (m->plan.disk)
@@ -361,8 +338,14 @@ void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_ha
     bool copied = list.n > 0;
     emit_settings(f, p);
     print_adapter(&w);
-    if (p->m->train.param_group.n)
-        print_groups(&w);
+    const Train *t = &p->m->train;
+    if (t->param_group.n)
+        fprintf(f, "\n/* rate, betas and decay of parameter groups, whose step values lie behind those of the job */\n"
+                "static const GroupInfo param_group[] = {\n");
+    for (EACH(const ParamGroup, k, t->param_group))
+        fprintf(f, "    {%s, %s, %s, %s},\n", number(k->lr), number(k->beta1), number(k->beta2), number(k->weight_decay));
+    if (t->param_group.n)
+        fprintf(f, "};\n");
     if (p->dev.at[0].entry) {
         fprintf(f, "\n/* stage -> rank: the place of its device in the model file */\nstatic const int rank[] = {");
         for (int d = 0; d < p->devices; d++)

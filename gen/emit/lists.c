@@ -69,8 +69,7 @@ Ns lists_length(const Plan *p)
 {
     Ns end = 1;
     for (int d = 0; d < p->devices; d++)
-        for (int i = 0; i < p->dev.at[d].list.n; i++) {
-            const Action *k = &p->dev.at[d].list.at[i];
+        for (EACH(const Action, k, p->dev.at[d].list)) {
             end = k->to > end ? k->to : end;
             end = k->wire_to > end ? k->wire_to : end;
         }
@@ -81,8 +80,7 @@ const char *lists_classes(const Plan *p)
 {
     const char *text = "";
     for (int d = 0; d < p->devices; d++)
-        for (int i = 0; i < p->dev.at[d].list.n; i++) {
-            const Action *k = &p->dev.at[d].list.at[i];
+        for (EACH(const Action, k, p->dev.at[d].list)) {
             const char *class = action_class(action_text(p, k), k->kind == K_OUT || k->kind == K_IN);
             bool drawn = class && (k->to > k->from || k->wire_to > k->wire_from);
             if (drawn && !strchr(text, *class))
@@ -129,7 +127,8 @@ void lists_draw(FILE *f, const Plan *p, Ns length)
     for (int d = 0; d < p->devices; d++)
         for (int i = 0; i < p->dev.at[d].list.n; i++)
             print_action(f, p, d, &p->dev.at[d].list.at[i], length);
-    page_tip(f);
+    fprintf(f, "<marker id=\"tip\" viewBox=\"0 0 6 6\" refX=\"6\" refY=\"3\" markerWidth=\"6\" markerHeight=\"6\" "
+            "orient=\"auto\"><path d=\"M0 0L6 3L0 6z\"/></marker>\n");
     Flows all = lists_flows(p);
     for (int i = 0; all.n <= MOST_ARROWS && i < all.n; i++) {
         const Flow *m = &all.at[i];
@@ -140,19 +139,13 @@ void lists_draw(FILE *f, const Plan *p, Ns length)
 
 /* ---- a file of its own ------------------------------------------------------------------------------------------------- */
 
-/* So that a box of usual length holds its number. */
-static int width_of(const Plan *p)
-{
-    int most = 0;
-    for (int d = 0; d < p->devices; d++)
-        most = p->dev.at[d].order.n > most ? p->dev.at[d].order.n : most;
-    return BOX * most > LEAST_WIDTH ? BOX * most : LEAST_WIDTH;
-}
-
 void emit_lists(FILE *f, const Plan *p)
 {
     Ns length = lists_length(p);
-    int wide = width_of(p), tall = LIST_ROW * p->devices + AXIS, all = NAMES + wide + MARGIN;
+    int wide = LEAST_WIDTH;
+    for (int d = 0; d < p->devices; d++)
+        wide = (int)max_of(wide, BOX * p->dev.at[d].order.n);
+    int tall = LIST_ROW * p->devices + AXIS, all = NAMES + wide + MARGIN;
     const char *what = strf("%s: %s, %s, %s of %s, predicted step %s", p->g->name, order_name(p),
                             count_text(plan_stages(p), "stage"), count_text(p->g->micro, "micro-batch"),
                             count_text(p->g->batch, "sample"), page_time(p->step));

@@ -19,14 +19,6 @@ static const char *const reserved[] = {
     "group_fold", "norm_gather", "fill_zero", "copy_forward", "true", "false", "bool", "errno", "assert", "offsetof",
 };
 
-static bool is_word(const char *name)
-{
-    for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
-        if (!strcmp(reserved[i], name))
-            return true;
-    return false;
-}
-
 /* Whole families: pools (fb, xf0), their slots, types, handles, stages, macros, and what belongs to the implementation. */
 static bool is_family(const char *name)
 {
@@ -54,14 +46,13 @@ static bool is_kernel(const char *name)
 
 const char *name_new(Idents *n, const char *path)
 {
-    char *base = strf("%s", path);
-    for (char *c = base; *c; c++)
-        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", *c))
-            *c = '_';
+    const char *base = text_plain(path, C_WORD);
     if (is_family(base))
         base = strf("v_%s", base);          /* a number behind it would leave it in the family */
     const char *name = base;
-    for (int k = 2; strs_has(&n->taken, name) || is_word(name) || is_family(name) || is_kernel(name); k++)
+    const int words = sizeof reserved / sizeof *reserved;
+    for (int k = 2; strs_has(&n->taken, name) || INDEX_OF(reserved, words, name) >= 0 || is_family(name) || is_kernel(name);
+         k++)
         name = strf("%s_%d", base, k);
     *PUSH(&n->taken) = name;
     return name;
@@ -82,10 +73,7 @@ const char *name_dim(Idents *n, const char *name)
 /* A constant's name is a label in capitals, and stands where a dim may. */
 const char *name_constant(Idents *n, const char *base)
 {
-    const char *name = base = strf("%s", base);
-    for (char *c = (char *)base; *c; c++)
-        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", *c))
-            *c = '_';
+    const char *name = base = text_plain(base, C_WORD);
     for (int k = 2; strs_has(&n->taken, name); k++)
         name = strf("%s_%d", base, k);
     *PUSH(&n->taken) = name;

@@ -74,11 +74,9 @@ void handles_print(const Stager *w, FILE *f)
         Users u = users_of(w->p, w->device, h);
         Strs word = {0};
         *PUSH(&word) = u.first->call;
-        for (int j = 0; j < u.first->arg.n; j++) {
-            const Arg *a = &u.first->arg.at[j];
+        for (EACH(const Arg, a, u.first->arg))
             if (a->kind == ARG_INT && arg_role(a) != ROLE_SITE)
                 *PUSH(&word) = strf("%s %s", a->token, dims_arg(w->dims, w->dim, w->p->g, u.first, a));
-        }
         word.at[word.n - 1] = strf("%s: %s%s", word.at[word.n - 1], u.first->name, u.n > 1 ? strf(" .. %s", u.last->name) : "");
         if (u.n > 1)
             *PUSH(&word) = strf("%d calls", u.n);
@@ -110,14 +108,12 @@ static void print_algorithms(Stager *w, const Call *c, bool *done)
 /* NULL: this handle is nobody's */
 static const Call *opens(const Plan *p, int device, int handle)
 {
-    for (int r = 0; r < p->routine.n; r++) {
-        const Routine *x = &p->routine.at[r];
+    for (EACH(const Routine, x, p->routine))
         for (int i = 0; x->device == device && i < x->call.n; i++) {
             const Call *c = &x->call.at[i];
             if (c->handle == handle && cost_prepared(p->m, p->g, &p->g->op.at[c->op], x->eval))
                 return c;
         }
-    }
     return NULL;
 }
 

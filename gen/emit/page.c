@@ -170,12 +170,6 @@ void page_box(FILE *f, const Box *b, Ns length)
     fprintf(f, "\n");
 }
 
-void page_tip(FILE *f)
-{
-    fprintf(f, "<marker id=\"tip\" viewBox=\"0 0 6 6\" refX=\"6\" refY=\"3\" markerWidth=\"6\" markerHeight=\"6\" "
-            "orient=\"auto\"><path d=\"M0 0L6 3L0 6z\"/></marker>\n");
-}
-
 void page_arrow(FILE *f, const Arrow *a, Ns length)
 {
     fprintf(f, "<line class=\"m\" x1=\"%.3f%%\" y1=\"%d\" x2=\"%.3f%%\" y2=\"%d\"/>\n", page_share(a->from, length), a->above,

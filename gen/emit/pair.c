@@ -20,7 +20,7 @@
  * The gradient of a Gelu that only a Linear in fp8 reads is not written either.  Its codes, as many bytes, take its place.
  * The call has no use for the part of its scratch that would have them, and the rest may not lie on what the Gelu reads.
  */
-#include "pair.h"
+#include "stage.h"
 
 static const EmitPair pairs[CALL_PAIRS] = {
     [PAIR_LOSS] = {"xent_both",

@@ -15,8 +15,7 @@
 static Bytes part_of(const Plan *p, int device, StateKind a, StateKind b)
 {
     Bytes n = 0;
-    for (int i = 0; i < p->buf.n; i++) {
-        const Buf *x = &p->buf.at[i];
+    for (EACH(const Buf, x, p->buf)) {
         if (x->device != device || x->state < 0 || x->birth != AT_ALWAYS)
             continue;
         StateKind k = p->g->state.at[x->state].kind;

@@ -61,8 +61,7 @@ static int *find_slots(const Mem *m, const Actions *list)
 {
     const Plan *p = m->p;
     int *slot = alloc(sizeof *slot * (size_t)m->rows * (size_t)m->micro);
-    for (int i = 0; i < list->n; i++) {
-        const Action *k = &list->at[i];
+    for (EACH(const Action, k, *list)) {
         const Routine *r = k->routine >= 0 ? &p->routine.at[k->routine] : NULL;
         int mb = mem_number(m, k);
         if (k->buf >= 0)
@@ -97,11 +96,9 @@ static void add_band(Stage *s, const Buf *x, int first, int last, Bytes bytes)
 static void find_bands(Stage *s)
 {
     s->sum = alloc(sizeof *s->sum * (size_t)(s->ticks + 1));
-    for (int b = 0; b < s->p->buf.n; b++) {
-        const Buf *x = &s->p->buf.at[b];
+    for (EACH(const Buf, x, s->p->buf))
         if (x->device == s->device && mem_always(x))
             add_band(s, x, 0, s->ticks, aligned(x->bytes) * (x->pool >= 0 ? s->p->pool.at[x->pool].count : 1));
-    }
     for (int i = 0; i < s->life.n; i++) {
         const Buf *x = &s->p->buf.at[s->life.at[i].buf];
         add_band(s, x, s->life.at[i].life.first, s->life.at[i].life.last, aligned(x->bytes));
@@ -211,14 +208,12 @@ static void print_box(FILE *f, const Stage *s, Ns from, Ns to, Bytes at, Bytes b
 static void print_pack_kind(FILE *f, const Stage *s, int kind)
 {
     fprintf(f, "<path class=\"k%d\" d=\"", kind);
-    for (int b = 0; b < s->p->buf.n; b++) {
-        const Buf *x = &s->p->buf.at[b];
+    for (EACH(const Buf, x, s->p->buf)) {
         int slots = x->pool >= 0 ? s->p->pool.at[x->pool].count : 1;
         for (int i = 0; x->device == s->device && mem_always(x) && (int)holding_of(s->p, x) == kind && i < slots; i++)
             print_box(f, s, 0, s->length, x->offset + (x->pool >= 0 ? i * s->p->pool.at[x->pool].stride : 0), x->bytes);
     }
-    for (int i = 0; i < s->life.n; i++) {
-        const ReportLife *l = &s->life.at[i];
+    for (EACH(const ReportLife, l, s->life)) {
         const Buf *x = &s->p->buf.at[l->buf];
         int last = l->life.last < s->ticks ? l->life.last : s->ticks - 1;
         if ((int)holding_of(s->p, x) == kind && x->bytes >= s->least)
@@ -304,11 +299,7 @@ static void print_plot(FILE *f, const Stage *s, bool packing)
 
 typedef struct { int buf; Bytes bytes; } ReportBig;
 
-static int by_bytes(const void *a, const void *b)
-{
-    const ReportBig *x = a, *y = b;
-    return x->bytes != y->bytes ? (x->bytes > y->bytes ? -1 : 1) : x->buf - y->buf;
-}
+ORDER(by_bytes, ReportBig, order_of(y->bytes, x->bytes), order_of(x->buf, y->buf))
 
 static const char *during(const Stage *s)
 {
@@ -329,8 +320,7 @@ static void print_peak(FILE *f, const Stage *s)
     for (int b = 0; b < p->buf.n; b++)
         if (alive[b] > 0)
             *PUSH(&big) = (ReportBig){b, alive[b]};
-    if (big.n > 1)
-        qsort(big.at, (size_t)big.n, sizeof *big.at, by_bytes);
+    SORT(big.at, big.n, by_bytes);
     fprintf(f, "<p>Most is alive at call %d of %d, %s. The largest there:</p>\n", s->d->peak,
             s->d->ticks, during(s));
     page_table(f, strf("the largest buffers of stage %d", s->device));
@@ -393,10 +383,8 @@ void report_lives(FILE *f, const Plan *p, int device, Ns length)
     }
     fprintf(f, "],\n\"lives\":[");
     n = 0;
-    for (int i = 0; i < s.life.n; i++) {
-        const ReportLife *l = &s.life.at[i];
+    for (EACH(const ReportLife, l, s.life))
         if (p->buf.at[l->buf].bytes >= s.least)
             fprintf(f, "%s%d,%d,%d,%d,%d", n++ ? "," : "", number[l->buf], l->mb, l->slot, l->life.first, l->life.last);
-    }
     fprintf(f, "]}");
 }

@@ -28,10 +28,7 @@ static void licences(const char *name, const char *library, const char **conclud
     }
 }
 
-static int by_sha1(const void *a, const void *b)
-{
-    return strcmp((*(const OutFile *const *)a)->sha1, (*(const OutFile *const *)b)->sha1);
-}
+ORDER(by_sha1, const OutFile *, strcmp((*x)->sha1, (*y)->sha1))
 
 static const char *all_sums(const OutFile *file, int n)
 {
@@ -56,7 +53,7 @@ void emit_sbom(Out *o, const Plan *p, const char *library)
     char *all = alloc(40 * (size_t)n + 1);
     for (int i = 0; i < n; i++)
         list[i] = &file[i];
-    qsort(list, (size_t)n, sizeof *list, by_sha1);
+    SORT(list, n, by_sha1);
     for (int i = 0; i < n; i++)
         memcpy(all + 40 * i, list[i]->sha1, 40);
     sha1_of(all, 40 * (size_t)n, code);

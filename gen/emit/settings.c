@@ -43,8 +43,7 @@ static int chosen(const Graph *g, int group, char hex[65])
     int n = 0;
     Digest sum;
     digest_start(&sum);
-    for (int i = 0; i < g->state.n; i++) {
-        const State *s = &g->state.at[i];
+    for (EACH(const State, s, g->state)) {
         if (s->kind != S_PARAM || !(group > 0 ? s->group == group : group == DECAYED ? s->decay : s->frozen))
             continue;
         n++;
@@ -126,8 +125,7 @@ void emit_settings(FILE *f, const Plan *p)
     if (t->clip != 0)
         put(f, "train.clip_scope", t->clip_each ? "parameter" : "global");
     put(f, "data.train.order", m->data.sequential ? "sequential" : "shuffled");
-    for (int i = 0; i < m->inputs.n; i++) {
-        const Input *x = &m->inputs.at[i];
+    for (EACH(const Input, x, m->inputs)) {
         if (x->mean.n)
             put_list(f, strf("model.inputs.%s.mean", x->name), x->mean.at, x->mean.n);
         if (x->std.n)

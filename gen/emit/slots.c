@@ -22,21 +22,12 @@ static void note(Stager *w, int pool, int slot)
 static void note_list(Stager *w, const Actions *list)
 {
     const Plan *p = w->p;
-    for (int i = 0; i < list->n; i++) {
-        const Action *k = &list->at[i];
+    for (EACH(const Action, k, *list)) {
         if (k->buf >= 0 && p->buf.at[k->buf].pool >= 0)
             note(w, p->buf.at[k->buf].pool, k->slot);
         for (int j = 0; k->routine >= 0 && j < k->slots.n; j++)
             note(w, p->routine.at[k->routine].pool.at[j], k->slots.at[j]);
     }
-}
-
-/* Slots that turn with the steps, or that hold what outlives a step, are all in use. */
-static void note_all(Stager *w, int pool)
-{
-    w->slots[pool].n = 0;
-    for (int i = 0; i < w->p->pool.at[pool].count; i++)
-        *PUSH(&w->slots[pool]) = i;
 }
 
 static bool is_dense(const Ints *place)
@@ -56,7 +47,8 @@ void slots_find(Stager *w)
     for (int x = 0; x < p->pool.n; x++)
         if (p->pool.at[x].device == w->device &&
             (order_overlap(p) > 0 || p->pool.at[x].birth == AT_ALWAYS || is_dense(&w->slots[x])))
-            note_all(w, x);
+            for (int i = w->slots[x].n = 0; i < p->pool.at[x].count; i++)
+                *PUSH(&w->slots[x]) = i;
 }
 
 int slots_count(const Stager *w, int pool)

@@ -4,7 +4,6 @@
  *
  * The plan decides everything; this file only knows characters.  Comments are printed from plan facts, never literals.
  */
-#include "pair.h"
 #include "stage.h"
 #include "list/list.h"
 
@@ -63,14 +62,6 @@ void stage_signature(const Stager *w, const char *name, const Strs *label, const
     fprintf(w->f, "\n");
     emit_wrap(w->f, 0, 4, &word, length <= EMIT_COLUMNS ? strf(")  /* %s */", about) : ")");
     fprintf(w->f, length <= EMIT_COLUMNS ? "{\n" : "{\n    /* %s */\n", about);
-}
-
-static void print_passed_on(Stager *w, const char *name, const Strs *label)
-{
-    call_open_routine(w, name, label);
-    for (int i = 0; i < label->n; i++)
-        call_word(w, "%s", label->at[i]);
-    call_close(w, "");
 }
 
 /* Of a state that is here whole, where the part begins that the call is about; of step values, those of the group. */
@@ -277,11 +268,16 @@ static void print_routine(Stager *w, int index)
     Params all = params_of(w, r, 0, r->call.n);
     w->routine[index] = name_new(&w->names, r->kind == K_U && r->update == U_NORM ? "total_norm" : r->name);
     stage_signature(w, w->routine[index], labels_of(w, &all), about(r));
-    for (int i = 0; i < part.n; i++)
-        if (part.at[i])
-            print_passed_on(w, part.at[i], label.at[i]);
-        else
+    for (int i = 0; i < part.n; i++) {
+        if (!part.at[i]) {
             print_calls(w, r, begin.at[i], begin.at[i + 1]);
+            continue;
+        }
+        call_open_routine(w, part.at[i], label.at[i]);
+        for (int k = 0; k < label.at[i]->n; k++)
+            call_word(w, "%s", label.at[i]->at[k]);
+        call_close(w, "");
+    }
     fprintf(w->f, "}\n");
 }
 
@@ -587,8 +583,7 @@ void emit_stage(Out *o, const Plan *p, const EmitDims *dims, int device, const S
                 .routine = identifiers(p->routine.n), .host = identifiers(p->host.n), .together = together_runs(p, device),
                 .told = alloc(sizeof(int) * (size_t)p->g->tensor.n)};
     Text body;
-    for (int i = 0; i < taken->n; i++)
-        *PUSH(&w.names.taken) = taken->at[i];
+    APPEND(&w.names.taken, *taken);
     find_names(&w);
     slots_find(&w);
     call_prototypes(&w);

@@ -198,8 +198,7 @@ static void print_actions(const Stager *w)
     const Plan *p = w->p;
     const DevicePlan *d = &p->dev.at[w->device];
     Strs predicted = {0}, pace = {0};
-    for (int i = 0; i < d->list.n; i++) {
-        const Action *k = &d->list.at[i];
+    for (EACH(const Action, k, d->list)) {
         *PUSH(&predicted) = strf("%" PRId64, k->from);
         *PUSH(&predicted) = strf("%" PRId64, k->to);
         Ns message = k->kind == K_SEND ? cost_wire(p->c, w->device, k->peer, k->bytes)

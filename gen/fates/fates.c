@@ -26,7 +26,6 @@
  *
  * Cost: at most 2^FATE_TENSORS replays of a run that small; above, about HUNT_CALLS calls of replays, whatever the run.
  */
-#include "fates.h"
 #include "hunt.h"
 #include "budgets.h"
 
@@ -300,23 +299,16 @@ char *fates_may(const Plan *p, const int *base)
 
 enum { LEAST_COPY = 4096 };     /* bytes: below, a copy is all latency */
 
-/* Copies that a search tries.  Planners with other rules may make the small ones too, so bounds count those. */
-static char *worthwhile(const Live *live, const char *may)
-{
-    int n = live_tensors(live);
-    char *of = alloc((size_t)n + 1);
-    for (int t = 0; t < n; t++)
-        of[t] = (char)(live_plan(live)->g->tensor.at[t].bytes < LEAST_COPY ? may[t] & ~MAY_SEND : may[t]);
-    return of;
-}
-
 Hunt *fates_open(Live *live, const char *may)
 {
     Hunt *h = alloc(sizeof *h);
     size_t tensors = (size_t)live_tensors(live) + 1;
     const Plan *p = live_plan(live);
     int shared = p->m->hosts > 0 ? (p->m->devices.n + p->m->hosts - 1) / p->m->hosts : 1;
-    *h = (Hunt){.live = live, .may = worthwhile(live, may), .memory_order = p->m->plan.memory_order, .host = INT64_MAX,
+    char *of = alloc(tensors);          /* small tensors are not copied to the host */
+    for (int t = 0; t < live_tensors(live); t++)
+        of[t] = (char)(p->g->tensor.at[t].bytes < LEAST_COPY ? may[t] & ~MAY_SEND : may[t]);
+    *h = (Hunt){.live = live, .may = of, .memory_order = p->m->plan.memory_order, .host = INT64_MAX,
                 .work = p->ask.work};
     if (p->m->host_memory > 0 && !p->m->plan.disk)
         h->host = p->m->host_memory / shared;

@@ -4,7 +4,6 @@
  */
 #ifndef FATES_H
 #define FATES_H
-#include "plan.h"
 #include "replay/walk.h"
 
 /* ---- choices.c: the choices of a planner that chooses fates itself ------------------------------------------------- */

@@ -36,11 +36,9 @@ static bool *read_by_backward(const Graph *g)
 {
     bool *read = alloc((size_t)g->tensor.n);
     for (int o = g->nf; o < g->nb; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, g->op.at[o].arg))
             if (a->kind == ARG_READ && !a->state)
                 read[a->index] = true;
-        }
     return read;
 }
 

@@ -18,7 +18,6 @@
  *
  * Cost: a replay a step.  A step that cannot fit by the bytes of micro-batches at rest alone is not judged.
  */
-#include "fates.h"
 #include "hunt.h"
 
 static int dearest(const void *a, const void *b)
@@ -55,8 +54,7 @@ static bool keep_again(Hunt *h, Load *now)
     for (int d = 0; d < h->drops; d++)
         if (hunt_dropped(h, d))
             rank[n++] = (Rank){d, h->drop[d].time, h->drop[d].size};
-    if (n)
-        qsort(rank, (size_t)n, sizeof *rank, dearest);
+    SORT(rank, n, dearest);
     for (int i = 0; i < n && h->budget > 0; i++) {
         if (hopeless(h, now, h->drop[rank[i].drop].bytes))
             continue;

@@ -17,7 +17,6 @@
  *
  * Not handled: prices that depend on each other.  improve.c and the other seeds are for that.
  */
-#include "fates.h"
 #include "hunt.h"
 #include "budgets.h"
 
@@ -33,20 +32,7 @@ struct Knapsack {
     Ware *ware;                 /* equal ones side by side */
 };
 
-static struct Knapsack *open(Hunt *h)
-{
-    struct Knapsack *x = h->knapsack = alloc(sizeof *x);
-    x->ware = alloc(sizeof *x->ware * ((size_t)live_tensors(h->live) + 1));
-    return x;
-}
-
-static int by_kind(const void *a, const void *b)
-{
-    const Ware *x = a, *y = b;
-    if (x->price != y->price)
-        return x->price < y->price ? -1 : 1;
-    return x->worth != y->worth ? (x->worth < y->worth ? -1 : 1) : x->drop - y->drop;
-}
+ORDER(by_kind, Ware, order_of(x->price, y->price), order_of(x->worth, y->worth), order_of(x->drop, y->drop))
 
 /* Equal wares form layers of 1, 2, 4 ... and the rest, so some of the layers make any number of them.  The earliest operators
  * are taken first: backward makes them again last, when least is alive. */
@@ -59,8 +45,7 @@ static void find_layers(Hunt *h)
         if (d->worth > 0)
             x->ware[n++] = (Ware){h->ranked[i], d->price, d->worth};
     }
-    if (n)
-        qsort(x->ware, (size_t)n, sizeof *x->ware, by_kind);
+    SORT(x->ware, n, by_kind);
     x->layers = 0;
     for (int from = 0, to; from < n; from = to) {
         for (to = from; to < n && x->ware[to].price == x->ware[from].price && x->ware[to].worth == x->ware[from].worth;)
@@ -81,16 +66,6 @@ static int put(Point *row, int n, Point s)
         return n;
     row[n] = s;
     return n + 1;
-}
-
-static int thin(Point *row, int n)
-{
-    Bytes step = row[n - 1].bytes / (KNAPSACK_WIDTH - 1) + 1;
-    int kept = 0;
-    for (int i = 0; n > KNAPSACK_WIDTH && i < n; i++)
-        if (i == n - 1 || kept == 0 || row[i].bytes / step != row[kept - 1].bytes / step)
-            row[kept++] = row[i];
-    return n > KNAPSACK_WIDTH ? kept : n;
 }
 
 /* Room for all states of so many layers.  A search has a table for each of hundreds of plans, and few use all layers. */
@@ -118,7 +93,13 @@ static void add_layer(struct Knapsack *x, int i)
         n = put(x->frontier[i + 1], n, (Point){s->bytes + (with ? bytes : 0), s->time + (with ? time : 0), with ? b : a, with});
         *(with ? &b : &a) += 1;
     }
-    x->states[i + 1] = thin(x->frontier[i + 1], n);
+    Point *row = x->frontier[i + 1];
+    Bytes step = row[n - 1].bytes / (KNAPSACK_WIDTH - 1) + 1;
+    int kept = 0;
+    for (int k = 0; n > KNAPSACK_WIDTH && k < n; k++)           /* one of each step of bytes */
+        if (k == n - 1 || kept == 0 || row[k].bytes / step != row[kept - 1].bytes / step)
+            row[kept++] = row[k];
+    x->states[i + 1] = n > KNAPSACK_WIDTH ? kept : n;
 }
 
 /* The choice at hand becomes the cheapest that frees so many bytes.  False: even all drops together free less. */
@@ -143,7 +124,10 @@ static bool choose(Hunt *h, Bytes free)
 
 void seed_knapsack(Hunt *h)
 {
-    struct Knapsack *x = h->knapsack ? h->knapsack : open(h);
+    struct Knapsack *x = h->knapsack ? h->knapsack : alloc(sizeof *x);
+    if (!h->knapsack)
+        x->ware = alloc(sizeof *x->ware * ((size_t)live_tensors(h->live) + 1));
+    h->knapsack = x;
     find_layers(h);
     open_row(x, 0);
     x->frontier[0][0] = (Point){0};

@@ -23,17 +23,10 @@
  *
  * Cost: two bisections over n, one search of the rest, one replay for each tensor at the end; times the orders.
  */
-#include "fates.h"
 #include "hunt.h"
 #include "budgets.h"
 
-static int by_worth(const void *a, const void *b)
-{
-    const Rank *x = a, *y = b;
-    if (x->time != y->time)
-        return x->time > y->time ? -1 : 1;
-    return x->bytes != y->bytes ? (x->bytes > y->bytes ? -1 : 1) : x->drop - y->drop;
-}
+ORDER(by_worth, Rank, order_of(y->time, x->time), order_of(y->bytes, x->bytes), order_of(x->drop, y->drop))
 
 /* The first n are offloaded, all else is kept. */
 static Load try_first(Hunt *h, int n)
@@ -99,8 +92,7 @@ static void send_by(Hunt *h, MemoryOrder way)
     for (int i = 0, t; (t = live_free(h->live, i, &time)) >= 0; i++)
         if (h->may[t] & MAY_SEND)
             h->out[h->outs++] = (Rank){t, way == ORDER_SAVING ? 0 : time, live_size(h->live, t)};
-    if (h->outs)
-        qsort(h->out, (size_t)h->outs, sizeof *h->out, by_worth);
+    SORT(h->out, h->outs, by_worth);
     if (h->outs == 0)
         return;
     int all = fewest_that_fit(h);

@@ -11,7 +11,6 @@
  * Chunks with equal lists on equal devices under equal limits have equal prices, so a run is priced once for all of them.
  */
 #include "fates.h"
-#include "replay/walk.h"
 
 typedef struct { int first, last, sort; Price *price; } Slot;
 

@@ -18,7 +18,6 @@
  * Cost: prefixes take a few sums for each operator with items, and a replay for each step of a bisection.  Patterns take one
  * replay for each number of blocks; that number grows by a third from one to the next.
  */
-#include "fates.h"
 #include "hunt.h"
 #include "budgets.h"
 

@@ -174,8 +174,7 @@ static void open_checkpoint(Export *x)
         fail(EXIT_STALE, "%s is cut short: the checkpoint is damaged; take an older one", commit);
     check_sha(path, text, n, sum);
     read_index(x, path, text, n);
-    for (int i = 0; i < x->file.n; i++) {
-        ExportStored *s = &x->file.at[i];
+    for (EACH(ExportStored, s, x->file)) {
         const char *name = strf("%s/%s", x->dir, s->name);
         const unsigned char *at = file_map(name, EXIT_STALE, &n);
         check_sha(name, at, n, s->sha);
@@ -185,12 +184,7 @@ static void open_checkpoint(Export *x)
 
 /* ---- tensors --------------------------------------------------------------------------------------------------------- */
 
-static int by_place(const void *a, const void *b)
-{
-    const ExportParameter *x = a, *y = b;
-    int order = strcmp(x->in.file, y->in.file);
-    return order ? order : (x->in.from > y->in.from) - (x->in.from < y->in.from);
-}
+ORDER(by_place, ExportParameter, strcmp(x->in.file, y->in.file), order_of(x->in.from, y->in.from))
 
 static const SafeTensor *stored_tensor(const Export *x, const char *name)
 {
@@ -238,8 +232,7 @@ static void make_tensors(Export *x)
 {
     for (int i = 0; i < x->parameter.n; i++)
         find_parameter(x, &x->parameter.at[i]);
-    if (x->parameter.n > 1)
-        qsort(x->parameter.at, (size_t)x->parameter.n, sizeof *x->parameter.at, by_place);
+    SORT(x->parameter.at, x->parameter.n, by_place);
     for (int i = 0; i < x->parameter.n; i++) {
         const ExportParameter *p = &x->parameter.at[i];
         ExportTensor *last = x->tensor.n ? &x->tensor.at[x->tensor.n - 1] : NULL;
@@ -303,8 +296,7 @@ static void share_out(Export *x, int64_t most)
 {
     int64_t used = 0;
     int n = 0;
-    for (int i = 0; i < x->tensor.n; i++) {
-        ExportTensor *t = &x->tensor.at[i];
+    for (EACH(ExportTensor, t, x->tensor)) {
         if (n == 0 || used + t->as.bytes > most)
             n++, used = 0;
         used += t->as.bytes;
@@ -312,15 +304,6 @@ static void share_out(Export *x, int64_t most)
     }
     for (int i = 0; i < n; i++)
         *PUSH(&x->shard) = n == 1 ? "model.safetensors" : strf("model-%05d-of-%05d.safetensors", i + 1, n);
-}
-
-static int shard_of(Export *x, const char *name)
-{
-    for (int i = 0; i < x->shard.n; i++)
-        if (!strcmp(x->shard.at[i], name))
-            return i;
-    *PUSH(&x->shard) = name;
-    return x->shard.n - 1;
 }
 
 static ExportTensor *tensor_named(const Export *x, const char *name)
@@ -345,8 +328,13 @@ static void share_like(Export *x, const char *path)
             ExportTensor *t = tensor_named(x, key);
             if (strchr(file, '/') || *file == '.' || !*file)
                 j.why = "a file name that leads out of the folder";
-            else if (t)
-                t->shard = shard_of(x, strf("%s", file));
+            if (!t || j.why)
+                continue;
+            t->shard = INDEX_OF(x->shard.at, x->shard.n, file);
+            if (t->shard < 0) {
+                t->shard = x->shard.n;
+                *PUSH(&x->shard) = strf("%s", file);
+            }
         }
     if (!json_end(&j))
         fail(EXIT_MODEL, "%s: byte %ld: %s", path, (long)(j.at - j.from), j.why);
@@ -446,7 +434,7 @@ static void write_adapter(const Export *x, const char *dir)
             *PUSH(&list) = *t;
             list.at[list.n - 1].name = strf("base_model.model.%s.%s.weight", peft_name(x, x->adapted.at[i]), part[k]);
         }
-    qsort(list.at, (size_t)list.n, sizeof *list.at, text_order);
+    SORT(list.at, list.n, text_order);
     make_folder(dir, names, 2);
     write_adapter_config(x, strf("%s/%s", dir, names[1]));
     FILE *f = file_begin(path);

@@ -94,9 +94,8 @@ static ConfigField field_of(const char *name, const char *text, const char *othe
 static bool is_field(const Family *f, const char *name)
 {
     static const char *const others[] = {"like", "template", "heads", "what"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (!strcmp(others[i], name))
-            return false;
+    if (INDEX_OF(others, sizeof others / sizeof *others, name) >= 0)
+        return false;
     for (int i = 0; i < f->fields.n; i++)
         if (!strcmp(f->fields.at[i].name ? f->fields.at[i].name : f->fields.at[i].keys.at[0], name))
             return false;

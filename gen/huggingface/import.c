@@ -25,17 +25,6 @@ static NORETURN void misuse(const char *why)
 
 /* ---- keys -------------------------------------------------------------------------------------------------------- */
 
-/* NULL: absent, or null. */
-static const Node *key_node(const Node *root, const char *key)
-{
-    const Node *n = root;
-    for (const char *dot; n && key; key = dot ? dot + 1 : NULL) {
-        dot = strchr(key, '.');
-        n = n->kind == MAP ? node_get(n, dot ? strf("%.*s", (int)(dot - key), key) : key) : NULL;
-    }
-    return n && !(n->kind == SCALAR && !n->quoted && (!*n->text || !strcmp(n->text, "null"))) ? n : NULL;
-}
-
 /* A field reads it; inner: what is in it alone. */
 static bool is_read(const Family *family, const char *key, bool inner)
 {
@@ -191,11 +180,10 @@ static void read_field(Config *c, int at, char *begun);
 /* What a text names is there before it is computed. */
 static void read_named(Config *c, const char *text, char *begun)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyz_ABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    for (const char *p = text; p && *p; p += strspn(p, letters) + !strspn(p, letters))
+    for (const char *p = text; p && *p; p += strspn(p, C_LETTERS) + !strspn(p, C_LETTERS))
         for (int i = 0; i < c->family->fields.n; i++) {
             const char *name = c->family->fields.at[i].name;
-            if (name && strlen(name) == strspn(p, letters) && !strncmp(p, name, strlen(name)))
+            if (name && strlen(name) == strspn(p, C_LETTERS) && !strncmp(p, name, strlen(name)))
                 read_field(c, i, begun);
         }
 }
@@ -209,8 +197,10 @@ static void read_field(Config *c, int at, char *begun)
         return;
     read_named(c, f->kind == EVERY ? strf("%s L", f->otherwise) : f->otherwise, begun);
     for (int i = 0; i < f->keys.n; i++) {
-        const Node *n = key_node(c->root, f->keys.at[i]);
-        none |= f->kind == CAP && !n && node_get(c->root, f->keys.at[i]);
+        const Node *n = node_at(c->root, f->keys.at[i]);
+        bool null = n && n->kind == SCALAR && !n->quoted && (!*n->text || !strcmp(n->text, "null"));
+        none |= f->kind == CAP && null && node_get(c->root, f->keys.at[i]);
+        n = null ? NULL : n;
         text = n ? given(c, f, f->keys.at[i], n) : text;
         there |= n != NULL;
     }
@@ -229,13 +219,6 @@ static void read_field(Config *c, int at, char *begun)
 static const char *template_of(const char *name)
 {
     return embedded_find(strf("gen/huggingface/%s", name))->data;
-}
-
-static int import_graph(const char *path, const char *out, const char *loss, const char *shape)
-{
-    if (strcmp(loss, "cross-entropy") && strcmp(loss, "mse"))
-        misuse(strf("--loss %s: cross-entropy or mse is expected", loss));
-    return net_import(path, out, loss, shape);
 }
 
 typedef struct { const char *out, *loss, *shape; } ImportAsked;
@@ -257,8 +240,10 @@ int import_command(int argc, char **argv)
     const char *out = x.out, *loss = x.loss;
     if (!folder || !out)
         misuse(folder ? "no file to write is named" : "no folder is named");
+    if (net_knows(folder) && loss && strcmp(loss, "cross-entropy") && strcmp(loss, "mse"))
+        misuse(strf("--loss %s: cross-entropy or mse is expected", loss));
     if (net_knows(folder))
-        return import_graph(folder, out, loss ? loss : "cross-entropy", x.shape);
+        return net_import(folder, out, loss ? loss : "cross-entropy", x.shape);
     if (llmc_knows(folder)) {
         import_kind(folder);
         return llmc_import(folder, out);

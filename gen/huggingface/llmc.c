@@ -66,14 +66,6 @@ static void open_file(File *f)
 
 typedef struct { SafeTensor as; const unsigned char *from; int64_t high, wide; bool turned; } LlmcTensor;
 
-static void write_tensor(FILE *f, const File *x, const LlmcTensor *t)
-{
-    if (!t->turned)
-        fwrite(t->from, 1, (size_t)(t->high * t->wide * x->size), f);
-    for (int64_t i = 0; t->turned && i < t->high * t->wide; i++)
-        fwrite(t->from + (i % t->high * t->wide + i / t->high) * x->size, 1, (size_t)x->size, f);
-}
-
 static void write_weights(const File *x, const char *path)
 {
     VEC(LlmcTensor) tensor = {0};
@@ -95,8 +87,12 @@ static void write_weights(const File *x, const char *path)
         }
     FILE *f = file_begin(path);
     safe_header(f, header.at, header.n);
-    for (int i = 0; i < tensor.n; i++)
-        write_tensor(f, x, &tensor.at[i]);
+    for (EACH(const LlmcTensor, t, tensor)) {
+        if (!t->turned)
+            fwrite(t->from, 1, (size_t)(t->high * t->wide * x->size), f);
+        for (int64_t i = 0; t->turned && i < t->high * t->wide; i++)
+            fwrite(t->from + (i % t->high * t->wide + i / t->high) * x->size, 1, (size_t)x->size, f);
+    }
     file_end(f, path);
 }
 

@@ -6,9 +6,6 @@
 #ifndef NET_H
 #define NET_H
 #include "base.h"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* ANY_BATCH: samples of a graph that does not say how many: a prime, to be found again */
 enum { MOST_DIMS = 6, NET_ANY_BATCH = 7919 };

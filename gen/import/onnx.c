@@ -140,13 +140,6 @@ static void make_raw(OnnxTensor *t, const char *type, int64_t count)
     t->bytes = (size_t)n * (size_t)size;
 }
 
-/* Names that exporters give to what they have made of several tensors. */
-static bool is_folded(const char *name)
-{
-    size_t n = strlen(name);
-    return !strncmp(name, "onnx::", 6) || (n > 12 && !strcmp(name + n - 12, ".weight_bias"));
-}
-
 /* result: of the node whose constant it is, for names of such tensors need not differ; NULL: it is an initializer. */
 static int read_tensor(const OnnxReader *r, ProtoWire w, const char *result)
 {
@@ -166,7 +159,8 @@ static int read_tensor(const OnnxReader *r, ProtoWire w, const char *result)
     NetValue *v = value_of(r->g, weight);
     /* One number that training changes has an axis: exporters write constants without one, or name them so. */
     v->learns = !v->whole && v->dims.n > 0 && !strstr(name, "onst") && strncmp(name, "onnx::", 6);
-    v->folded = !result && is_folded(name);
+    /* Names that exporters give to what they have made of several tensors. */
+    v->folded = !result && (text_begins(name, "onnx::") || text_without(name, ".weight_bias"));
     return weight;
 }
 

@@ -212,8 +212,7 @@ int ops_concat(Net *g, const Ints *in, int64_t axis)
         *PUSH(&all) = in->at[i];
     /* The result that joins the first of these, most of them, for DenseNet joins all before each layer. -1: there is none. */
     const Made *best = NULL;
-    for (int i = 0; i < g->line.n; i++) {
-        const Made *l = &g->line.at[i];
+    for (EACH(const Made, l, g->line)) {
         bool more = is_concat(l, text) && l->joins.n < all.n && (!best || l->joins.n > best->joins.n);
         if (more && !memcmp(l->joins.at, all.at, (size_t)l->joins.n * sizeof *all.at))
             best = l;

@@ -143,15 +143,6 @@ static void check_strides(Pt2Reader *r, JsonPart meta, const char *name, const D
         net_advise(r->g, "make it contiguous() before the export", "the elements of '%s' do not stand in their order", name);
 }
 
-/* A tensor of two names has the first one, as named_parameters() does. */
-static int same_data(const Net *g, const unsigned char *at, const Dims *d)
-{
-    for (int i = 0; i < g->value.n; i++)
-        if (g->value.at[i].at == at && dims_same(&g->value.at[i].dims, d))
-            return i;
-    return -1;
-}
-
 /* A parameter or buffer, from one of the two folders of data. */
 static int read_weight(Pt2Reader *r, const char *name)
 {
@@ -168,8 +159,10 @@ static int read_weight(Pt2Reader *r, const char *name)
             net_refuse(r->g, "'%s' is pickled, and is not read", name);
         Dims d = sizes_of(r, meta, "sizes", name);
         check_strides(r, meta, name, &d);
-        int tied = same_data(r->g, p->at, &d);
-        return tied >= 0 ? tied : net_weight(r->g, name, type_of(r, meta), d, p->at, (int64_t)p->n);
+        for (int v = 0; v < r->g->value.n; v++)         /* of two names the first, as named_parameters() has it */
+            if (r->g->value.at[v].at == p->at && dims_same(&r->g->value.at[v].dims, &d))
+                return v;
+        return net_weight(r->g, name, type_of(r, meta), d, p->at, (int64_t)p->n);
     }
     net_refuse(r->g, "there is no data of '%s'", name);
 }

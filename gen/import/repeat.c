@@ -143,12 +143,7 @@ static const char *shape_of(const Finder *f, const RepeatCopy *c)
     return t.at;
 }
 
-static int by_shape(const void *a, const void *b)
-{
-    const RepeatCopy *x = a, *y = b;
-    int order = strcmp(x->shape, y->shape);
-    return order ? order : x->from - y->from;
-}
+ORDER(by_shape, RepeatCopy, strcmp(x->shape, y->shape), order_of(x->from, y->from))
 
 /* ---- arguments --------------------------------------------------------------------------------------------------------- */
 
@@ -193,16 +188,6 @@ static int new_arg(RepeatGroup *g, int p)
     return g->arg.n - 1;
 }
 
-/* The place whose numbers those of p are multiples of; p: none is. */
-static int least_of(const RepeatGroup *g, int p)
-{
-    int least = p;
-    for (int q = 0; q < g->key.n; q++)
-        if (q != least && factor(g, least, q) > 1)
-            least = q;
-    return least;
-}
-
 /* The text of place p: a number, an argument that is there or a multiple of it, or a new one with the name of its key. */
 static const char *place_text(RepeatGroup *g, int p)
 {
@@ -213,7 +198,9 @@ static const char *place_text(RepeatGroup *g, int p)
         same &= !strcmp(g->number.at[c].at[p], first->at[p]);
     if (same)
         return first->at[p];
-    least = least_of(g, p);
+    for (int q = 0; q < g->key.n; q++)          /* the place whose numbers those of p are multiples of */
+        if (q != least && factor(g, least, q) > 1)
+            least = q;
     for (int a = 0; a < g->arg.n && arg < 0; a++) {
         bool equal = true;
         for (int c = 0; c < g->copy.n; c++)
@@ -400,8 +387,7 @@ void net_repeats(Net *g, NetLines *l, int result)
             *PUSH(&f.copy) = c;
         }
     }
-    if (f.copy.n > 1)
-        qsort(f.copy.at, (size_t)f.copy.n, sizeof *f.copy.at, by_shape);
+    SORT(f.copy.at, f.copy.n, by_shape);
     while (take_best(&f, l, at))
         ;
     for (int i = 0; i < l->used.n; i++)

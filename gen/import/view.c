@@ -64,8 +64,7 @@ static int settled(Net *g, const View *w, Dims to)
     bool front = w->from[1] > 0 && w->axis_order[0] == 0 && to.d[0] == g->batch;
     if (front)
         return made(g, w, w->axis_order, to);
-    View *kept = alloc(sizeof *kept);
-    *kept = *w;
+    View *kept = COPY(w);
     NetValue v = g->value.at[w->base];
     v.dims = to;
     v.view = kept;

@@ -80,13 +80,6 @@ static const char *without(const char *name, const char *role)
     return n > k + 1 && name[n - k - 1] == '.' && !strcmp(name + n - k, role) ? strf("%.*s", (int)(n - k - 1), name) : NULL;
 }
 
-/* A name of a parameter that is free here, and so is the operator's, which is what stands before the role. */
-static const char *settle(NetWriter *x, const NetValue *v, const char *role)
-{
-    const char *name = net_name(v), *stem = without(name, role);
-    return free_name(x, stem && is_taken(x, stem) ? strf("net.%s", name) : name);
-}
-
 /* What names of all its parameters have in front; NULL: nothing. */
 static const char *common(const NetWriter *x, const Made *l)
 {
@@ -113,15 +106,6 @@ static const char *in_lower(const char *op)
 
 /* ---- what is used ------------------------------------------------------------------------------------------------------ */
 
-/* The parameter of a line above that is this tensor */
-static const NetRole *owner_of(const NetWriter *x, const char *file)
-{
-    for (int i = 0; i < x->parameter.n; i++)
-        if (!strcmp(x->parameter.at[i].file, file))
-            return x->parameter.at[i].role;
-    return NULL;
-}
-
 static void use(NetWriter *x, int value)
 {
     Net *g = x->g;
@@ -132,8 +116,7 @@ static void use(NetWriter *x, int value)
         if (line < 0 || g->line.at[line].used)
             continue;
         g->line.at[line].used = true;
-        for (int i = 0; i < g->line.at[line].in.n; i++)
-            *PUSH(&todo) = g->line.at[line].in.at[i];
+        APPEND(&todo, g->line.at[line].in);
     }
     for (int i = 0; i < g->line.n; i++) {
         const Made *l = &g->line.at[i];
@@ -142,13 +125,18 @@ static void use(NetWriter *x, int value)
         *PUSH(&x->lines.used) = i;
         for (int r = 0; r < l->roles; r++) {
             const char *file = g->value.at[l->role[r].value].name;
-            const NetRole *owner = owner_of(x, file);
+            const NetRole *owner = NULL;        /* the parameter of a line above that is this tensor */
+            for (EACH(const NetParameter, q, x->parameter))
+                owner = !owner && !strcmp(q->file, file) ? q->role : owner;
             g->node = l->node;
             if (owner && (owner->turned != l->role[r].turned || !dims_same(&owner->dims, &l->role[r].dims)))
                 net_refuse(g, "two operators share '%s' in two shapes, which is not done", file);
             g->line.at[i].role[r].tied = owner;
             NetValue *v = &g->value.at[l->role[r].value];
-            v->here = owner ? g->value.at[owner->value].here : settle(x, v, l->role[r].role);
+            /* A name of a parameter that is free here, and so is the operator's, which is what stands before the role. */
+            const char *name = net_name(v), *stem = without(name, l->role[r].role);
+            v->here = owner ? g->value.at[owner->value].here
+                : free_name(x, stem && is_taken(x, stem) ? strf("net.%s", name) : name);
             if (!owner)
                 *PUSH(&x->parameter) = (NetParameter){v->here, file, &l->role[r]};
         }
@@ -401,8 +389,7 @@ static void put_model(FILE *f, NetWriter *x, int result, const char *loss)
     }
     fprintf(f, "  graph:\n");
     x->last = -1;
-    for (int i = 0; i < x->lines.item.n; i++) {
-        const NetItem *item = &x->lines.item.at[i];
+    for (EACH(const NetItem, item, x->lines.item)) {
         fprintf(f, "    ");
         if (item->use)
             put_use(f, x, item->use);
@@ -431,10 +418,7 @@ static void put_model(FILE *f, NetWriter *x, int result, const char *loss)
 
 /* ---- weights ----------------------------------------------------------------------------------------------------------- */
 
-static int by_file(const void *a, const void *b)
-{
-    return strcmp(((const NetParameter *)a)->file, ((const NetParameter *)b)->file);
-}
+ORDER(by_file, NetParameter, strcmp(x->file, y->file))
 
 /* Doubles become floats; a matrix is turned where the model wants it so. */
 static void put_bytes(FILE *f, const NetValue *v, const NetRole *r)
@@ -459,10 +443,8 @@ static void put_safetensors(NetWriter *x, const char *path)
 {
     const Net *g = x->g;
     VEC(SafeTensor) list = {0};
-    if (x->parameter.n > 1)
-        qsort(x->parameter.at, (size_t)x->parameter.n, sizeof *x->parameter.at, by_file);
-    for (int i = 0; i < x->parameter.n; i++) {
-        const NetParameter *p = &x->parameter.at[i];
+    SORT(x->parameter.at, x->parameter.n, by_file);
+    for (EACH(const NetParameter, p, x->parameter)) {
         const NetValue *v = &g->value.at[p->role->value];
         bool counter = !strcmp(v->type, "I64") && p->role->dims.n == 0;
         if (*v->type != 'F' && *v->type != 'B' && !counter)

@@ -51,11 +51,6 @@ static bool is_exchange(const Bucket *x, const Action *k)
            (kind == K_MERGE || plan_across(x->p, x->device, k));
 }
 
-static int level_of(const Bucket *x, const Action *k)
-{
-    return k->back ? 2 * plan_levels(x->p) - 1 - k->tree_level : k->tree_level;
-}
-
 /* ---- cuts ---------------------------------------------------------------------------------------------------------- */
 
 static bool makes_weights(ActionKind kind)
@@ -213,12 +208,6 @@ static void complete(Bucket *x, int i)
 
 /* ---- the queue ------------------------------------------------------------------------------------------------------- */
 
-static void put(Bucket *x, const Actions *list)
-{
-    for (int i = 0; i < list->n; i++)
-        *PUSH(&x->out) = list->at[i];
-}
-
 static int under_way(const Bucket *x)
 {
     return x->queue.n - x->first;
@@ -226,7 +215,7 @@ static int under_way(const Bucket *x)
 
 static void enter(Bucket *x, int state, int level)
 {
-    put(x, &x->exchange[state * x->exchanges + level].begin);
+    APPEND(&x->out, x->exchange[state * x->exchanges + level].begin);
     *PUSH(&x->queue) = (BucketTurn){state, level};
 }
 
@@ -234,7 +223,7 @@ static void enter(Bucket *x, int state, int level)
 static void turn(Bucket *x)
 {
     BucketTurn t = x->queue.at[x->first++];
-    put(x, &x->exchange[t.state * x->exchanges + t.number].end);
+    APPEND(&x->out, x->exchange[t.state * x->exchanges + t.number].end);
     if (t.number + 1 < (x->joined[t.state] ? plan_levels(x->p) : x->exchanges))
         enter(x, t.state, t.number + 1);
 }
@@ -282,8 +271,7 @@ static bool deal_requests(Bucket *x)
 {
     int *of = alloc(sizeof *of * (size_t)(x->out.n + 1)), most = 0;
     bool busy[MOST_REQUESTS] = {false};
-    for (int i = 0; i < x->out.n; i++) {
-        Action *k = &x->out.at[i];
+    for (EACH(Action, k, x->out)) {
         if (!is_message(k))
             continue;
         int name = k->request, n = 0;
@@ -303,15 +291,6 @@ static bool deal_requests(Bucket *x)
 
 /* ---- the pass -------------------------------------------------------------------------------------------------------- */
 
-/* Actions in front of the first exchange. */
-static int before_exchanges(const Bucket *x)
-{
-    int i = 0;
-    while (i < x->old.n && !is_exchange(x, &x->old.at[i]))
-        i++;
-    return i;
-}
-
 int bucket(Plan *p, int device, const Backward *back, Actions *list)
 {
     Bucket x = {.p = p, .device = device, .exchanges = 2 * plan_levels(p), .back = back, .old = *list,
@@ -320,25 +299,26 @@ int bucket(Plan *p, int device, const Backward *back, Actions *list)
         return 0;
     /* The request of each message becomes a number of its own. */
     int open[MOST_REQUESTS], n = 0;
-    for (int i = 0; i < x.old.n; i++) {
-        Action *k = &x.old.at[i];
+    for (EACH(Action, k, x.old)) {
         if (is_message(k) && k->kind != K_WAIT)
             open[k->request] = n++;
         if (is_message(k))
             k->request = open[k->request];
     }
-    int states = p->g->state.n, home = before_exchanges(&x);
+    int states = p->g->state.n, home = 0;
+    while (home < x.old.n && !is_exchange(&x, &x.old.at[home]))
+        home++;
     x.exchange = alloc(sizeof *x.exchange * (size_t)(states * x.exchanges));
     x.ready = alloc(sizeof *x.ready * (size_t)states);
     /* Takes the exchanges out of the list. */
     int kept = 0;
-    for (int i = 0; i < x.old.n; i++) {
-        const Action *k = &x.old.at[i];
+    for (EACH(const Action, k, x.old)) {
         if (!is_exchange(&x, k)) {
             x.old.at[kept++] = *k;
             continue;
         }
-        Exchange *at = &x.exchange[k->state * x.exchanges + level_of(&x, k)];
+        int level = k->back ? 2 * plan_levels(p) - 1 - k->tree_level : k->tree_level;
+        Exchange *at = &x.exchange[k->state * x.exchanges + level];
         *PUSH(k->kind == K_SEND || k->kind == K_RECV ? &at->begin : &at->end) = *k;
     }
     x.old.n = kept;

@@ -210,16 +210,6 @@ static void begin_at_cut(AsyncComm *c, const Actions *order)
     }
 }
 
-/* Waits for all sends but those of the last forward. */
-static void end_at_cut(AsyncComm *c)
-{
-    for (int i = 0; i < c->desk.sent.n;)
-        if (mine(c, c->desk.sent.at[i].msg, true, K_F) && c->desk.sent.at[i].beat + c->desk.more >= c->desk.beat)
-            i++;
-        else
-            desk_end(&c->desk, &c->desk.sent, i);
-}
-
 static void put_piece(AsyncComm *c, const Actions *order, Piece piece)
 {
     const Action *work = NULL;
@@ -249,9 +239,12 @@ static void put_piece(AsyncComm *c, const Actions *order, Piece piece)
             desk_put(&c->desk, *k);
         }
     }
-    if (open)
-        end_at_cut(c);
-    else
+    for (int i = 0; open && i < c->desk.sent.n;)
+        if (mine(c, c->desk.sent.at[i].msg, true, K_F) && c->desk.sent.at[i].beat + c->desk.more >= c->desk.beat)
+            i++;
+        else
+            desk_end(&c->desk, &c->desk.sent, i);
+    if (!open)
         desk_wait_sends(&c->desk, -1, true);
     if (work && !open && c->desk.posted.n)
         die("device %d: a receive is posted for nothing", c->desk.device);

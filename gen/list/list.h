@@ -5,7 +5,6 @@
 #ifndef ACTIONS_LIST_H
 #define ACTIONS_LIST_H
 #include "plan.h"
-#include "cost.h"
 
 /* ---- rebuild.c ----------------------------------------------------------------------------------------------------- */
 /* The forward tensors that backward finds, and those that it makes again.  This is the rule of rebuild.c over tables

@@ -105,11 +105,9 @@ void offload_in(const Ns *at, int calls, int n, const int *first, const Ns *ns, 
 
 static bool touches(const Op *o, int tensor, bool write)
 {
-    for (int i = 0; i < o->arg.n; i++) {
-        const Arg *a = &o->arg.at[i];
+    for (EACH(const Arg, a, o->arg))
         if (!a->state && a->index == tensor && (a->kind == ARG_READ || (write && a->kind == ARG_WRITE)))
             return true;
-    }
     return false;
 }
 
@@ -181,23 +179,15 @@ static void find_away(Offload *x, int chunk)
 
 /* ---- cuts: the same for each micro-batch, as if it were alone ------------------------------------------------------ */
 
-static int by_after(const void *a, const void *b)
-{
-    const Away *x = a, *y = b;
-    return x->chunk != y->chunk ? x->chunk - y->chunk : x->after != y->after ? x->after - y->after : x->tensor - y->tensor;
-}
+ORDER(by_after, Away, order_of(x->chunk, y->chunk), order_of(x->after, y->after), order_of(x->tensor, y->tensor))
 
 static int rank(ActionKind kind)
 {
     return kind == K_R ? 0 : kind == K_W ? 2 : 1;
 }
 
-static int by_first(const void *a, const void *b)
-{
-    const Away *x = a, *y = b;
-    return x->chunk != y->chunk ? x->chunk - y->chunk : rank(x->kind) != rank(y->kind) ? rank(x->kind) - rank(y->kind) :
-           x->first != y->first ? x->first - y->first : x->tensor - y->tensor;
-}
+ORDER(by_first, Away, order_of(x->chunk, y->chunk), order_of(rank(x->kind), rank(y->kind)), order_of(x->first, y->first),
+      order_of(x->tensor, y->tensor))
 
 /* The number of actions from i on that are of one chunk. */
 static int same_chunk(const Offload *x, int i)
@@ -260,8 +250,7 @@ static void cut_earlier(Offload *x, int chunk, Ns ns)
 
 static void cut_forward(Offload *x)
 {
-    if (x->away.n > 1)
-        qsort(x->away.at, (size_t)x->away.n, sizeof(Away), by_after);
+    SORT(x->away.at, x->away.n, by_after);
     for (int i = 0, n; i < x->away.n; i += n) {
         n = same_chunk(x, i);
         OffloadTrack *f = track(x, x->away.at[i].chunk, K_F);
@@ -282,8 +271,7 @@ static void cut_forward(Offload *x)
 
 static void cut_backward(Offload *x)
 {
-    if (x->away.n > 1)
-        qsort(x->away.at, (size_t)x->away.n, sizeof(Away), by_first);
+    SORT(x->away.at, x->away.n, by_first);
     for (int i = 0, n; i < x->away.n; i += n) {
         n = same_chunk(x, i);
         Axis a = axis_of(x, x->away.at[i].chunk, false);
@@ -311,8 +299,7 @@ static void lay_out(Offload *x)
 {
     VEC(Ns) clock = {0};
     Ns now = 0;
-    for (int i = 0; i < x->old->n; i++) {
-        const Action *k = &x->old->at[i];
+    for (EACH(const Action, k, *x->old)) {
         *PUSH(&x->step) = (CopyStep){cuts(k->kind) ? k->chunk : -1, k->mb, x->piece.n, k->kind == K_F};
         if (!cuts(k->kind))
             continue;
@@ -353,11 +340,7 @@ static void find_copies(Offload *x)
         }
 }
 
-static int by_due(const void *a, const void *b)
-{
-    const CopyTime *x = a, *y = b;
-    return x->due != y->due ? x->due - y->due : x->away - y->away;
-}
+ORDER(by_due, CopyTime, order_of(x->due, y->due), order_of(x->away, y->away))
 
 /* ---- the new list -------------------------------------------------------------------------------------------------- */
 
@@ -374,16 +357,6 @@ static int take_number(Offload *x)
     return n;
 }
 
-static Action copy_action(const Offload *x, ActionKind kind, const CopyTime *c, int request)
-{
-    Action k = action_new(kind, 0, x->step.at[c->maker].mb);
-    k.chunk = x->away.at[c->away].chunk;
-    k.tensor = x->away.at[c->away].tensor;
-    k.request = request;
-    k.bytes = x->p->g->tensor.at[k.tensor].bytes;
-    return k;
-}
-
 /* Copies by boundary.  The link takes them in the order of planning. */
 typedef struct { CopyOrder *at; int n, next; } Events;
 
@@ -392,8 +365,7 @@ static Events events(const Offload *x, size_t field)
     Events e = {alloc(sizeof(CopyOrder) * (size_t)(x->copy.n + 1)), x->copy.n, 0};
     for (int i = 0; i < e.n; i++)
         e.at[i] = (CopyOrder){*(const int *)(const void *)((const char *)&x->copy.at[i] + field), i};
-    if (e.n > 1)
-        qsort(e.at, (size_t)e.n, sizeof(CopyOrder), copies_by_piece);
+    SORT(e.at, e.n, copies_by_piece);
     return e;
 }
 
@@ -404,7 +376,12 @@ static void put(Offload *x, Agenda *a, Events *e, int boundary, ActionKind kind,
     for (; e->next < e->n && e->at[e->next].piece == boundary; e->next++) {
         int c = e->at[e->next].copy;
         a->number[c] = wait ? a->number[c] : take_number(x);
-        Action k = copy_action(x, kind, &x->copy.at[c], a->number[c]);
+        const Away *of = &x->away.at[x->copy.at[c].away];
+        Action k = action_new(kind, 0, x->step.at[x->copy.at[c].maker].mb);
+        k.chunk = of->chunk;
+        k.tensor = of->tensor;
+        k.request = a->number[c];
+        k.bytes = x->p->g->tensor.at[k.tensor].bytes;
         if (wait) {
             k.kind = K_WAIT;
             k.of = kind;
@@ -461,8 +438,7 @@ void offload(Plan *p, int device, const Backward *back, Actions *list)
     cut_backward(&x);
     lay_out(&x);
     find_copies(&x);
-    if (x.copy.n > 1)
-        qsort(x.copy.at, (size_t)x.copy.n, sizeof(CopyTime), by_due);
+    SORT(x.copy.at, x.copy.n, by_due);
     CopyList l = {x.clock, x.step.at, x.piece.n, x.old->n, p->ask.choice.copy_slack};
     copies_out(&l, x.copy.at, events(&x, offsetof(CopyTime, out)).at, x.copy.n);
     copies_in(&l, x.copy.at, events(&x, offsetof(CopyTime, due)).at, x.copy.n);

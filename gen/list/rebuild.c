@@ -38,8 +38,7 @@ bool runs_on(const Plan *p, int op, int device)
 static ListRange take(const Graph *g, Ints *list, int op, ArgKind kind)
 {
     ListRange r = {list->n, list->n};
-    for (int i = 0; i < g->op.at[op].arg.n; i++) {
-        const Arg *a = &g->op.at[op].arg.at[i];
+    for (EACH(const Arg, a, g->op.at[op].arg)) {
         bool twice = a->kind != kind || a->state;
         for (int k = r.from; k < list->n && !twice; k++)
             twice = list->at[k] == a->index;
@@ -160,11 +159,9 @@ static bool follows(const Plan *p, int chunk)
 /* The call that makes the gradient of 1 which the loss begins with; -1: another has a part in it. */
 static int seed_of(const Graph *g, const Op *back)
 {
-    for (int i = 0; i < back->arg.n; i++) {
-        const Arg *a = &back->arg.at[i];
+    for (EACH(const Arg, a, back->arg))
         if (a->kind == ARG_READ && !a->state && arg_role(a) == ROLE_SLOPE)
             return op_is(&g->op.at[g->tensor.at[a->index].op], TRAIT_SEED) ? g->tensor.at[a->index].op : -1;
-    }
     return -1;
 }
 
@@ -180,11 +177,9 @@ static int loss_back(const Plan *p, int op)
     int seed = back < g->nb ? seed_of(g, &g->op.at[back]) : -1;
     if (seed < 0 || p->chunk.at[seed] != p->chunk.at[op])      /* a loss that a later chunk adds to another */
         return -1;
-    for (int i = 0; i < g->op.at[back].arg.n; i++) {
-        const Arg *a = &g->op.at[back].arg.at[i];
+    for (EACH(const Arg, a, g->op.at[back].arg))
         if (a->kind == ARG_READ && !a->state && p->fate.at[a->index] != FATE_KEEP)
             return -1;
-    }
     return back;
 }
 

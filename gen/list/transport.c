@@ -28,11 +28,9 @@ static int *readers(const Plan *p)
     const Graph *g = p->g;
     int chunks = plan_chunks(p), *phases = alloc(sizeof(int) * (size_t)g->tensor.n * (size_t)chunks);
     for (int o = 0; o < g->nb; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, g->op.at[o].arg))
             if (a->kind == ARG_READ && !a->state)
                 phases[a->index * chunks + p->chunk.at[o]] |= 1 << g->op.at[o].phase;
-        }
     return phases;
 }
 
@@ -69,8 +67,7 @@ static void add_states(const Plan *p, Msgs *list, int way)
     const int slack = order_slack(p);
     bool *made = alloc(n + 1), *wanted = alloc(n + 1);
     for (int o = 0; o < g->op.n; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, g->op.at[o].arg)) {
             if (!a->state)
                 continue;
             size_t at = (size_t)a->index * stages + (size_t)device_of(p, way, o);
@@ -133,8 +130,7 @@ Ints transport_loads(const Plan *p, const Action *k)
         bool now = transport_phases(k->kind) & 1 << g->op.at[o].phase;
         if (p->chunk.at[o] != k->chunk || !(now || o < g->nf))
             continue;
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, g->op.at[o].arg)) {
             bool input = a->kind == ARG_READ && !a->state && g->tensor.at[a->index].kind == T_INPUT;
             for (int j = 0; input && j < met.n; j++)
                 input &= met.at[j] != a->index;
@@ -195,16 +191,11 @@ static int chunk_of(const Desk *d, const Msg *m)
     return d->p->chunk.at[d->p->g->state.at[m->state].op];
 }
 
-/* Where rows exchange something of all chunks, a row is a replica. */
-static int row_at(const Desk *d, const Msg *m)
-{
-    return d->p->g->state.at[m->state].op < 0 ? d->replica : plan_copy(d->p, d->device, chunk_of(d, m));
-}
-
 Halves desk_halves(const Desk *d, int msg)
 {
     const Msg *m = &d->msg.at[msg];
-    return transport_halves(d->p, row_at(d, m), m->state, m->level, m->back);
+    const int row = d->p->g->state.at[m->state].op < 0 ? d->replica : plan_copy(d->p, d->device, chunk_of(d, m));
+    return transport_halves(d->p, row, m->state, m->level, m->back);
 }
 
 /* Between rows, what crosses of a gradient: into a buffer of its own on the way up. */
@@ -248,11 +239,9 @@ static bool changes(const Desk *d, int state)
 {
     const Graph *g = d->p->g;
     for (int o = g->nb; o < g->op.n; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, g->op.at[o].arg))
             if (a->state && a->index == state && a->kind == ARG_UPDATE && runs_on(d->p, o, d->device))
                 return true;
-        }
     return false;
 }
 
@@ -338,23 +327,17 @@ void desk_wait_sends(Desk *d, int times, bool states)
 
 /* ---- pairs ------------------------------------------------------------------------------------------------------- */
 
-static bool is_talk(const Plan *p, const Action *k)
-{
-    StateKind kind = k->state >= 0 ? p->g->state.at[k->state].kind : S_PARAM;
-    return kind == S_NORM || kind == S_CLIP;
-}
-
 static void see(const Plan *p, Pairs *all, int *of, int device, const Actions *list)
 {
-    for (int i = 0; i < list->n; i++) {
-        const Action *k = &list->at[i];
+    for (EACH(const Action, k, *list)) {
         if (k->kind != K_SEND)
             continue;
         if (!of[k->peer]) {
             *PUSH(all) = (ListPair){device, k->peer, true};
             of[k->peer] = all->n;
         }
-        all->at[of[k->peer] - 1].talk &= is_talk(p, k);
+        StateKind kind = k->state >= 0 ? p->g->state.at[k->state].kind : S_PARAM;
+        all->at[of[k->peer] - 1].talk &= kind == S_NORM || kind == S_CLIP;
     }
 }
 

@@ -19,7 +19,6 @@
  *
  * Cost: linear.
  */
-#include "plan.h"
 #include "list.h"
 
 typedef enum { TENSORS, GRADIENTS, WEIGHTS, VALUES } VersionRole;

@@ -14,7 +14,6 @@
  *
  * Cost: linear in calls, and in distinct library handles times calls.
  */
-#include "plan.h"
 #include "list/list.h"
 
 typedef struct {
@@ -200,8 +199,7 @@ static void add_call(Lower *w, Routine *r, int op, bool again)
     const Op *o = &w->p->g->op.at[op];
     Call *call = PUSH(&r->call);
     *call = (Call){.op = op, .again = again, .handle = handle_of(w, o)};
-    for (int i = 0; i < o->arg.n; i++) {
-        const Arg *a = &o->arg.at[i];
+    for (EACH(const Arg, a, o->arg)) {
         int b = arg_buf(w, o, a, again);
         *PUSH(&call->buf) = b;
         r->mb |= a->kind == ARG_MB;
@@ -315,16 +313,6 @@ static bool computes(ActionKind kind)
            kind == K_VERSION || kind == K_PREDICT;
 }
 
-static int host_buf(Lower *w, int t)
-{
-    const Tensor *x = &w->p->g->tensor.at[t];
-    if (w->host[t] == 0) {
-        *PUSH(&w->p->host) = (HostBuf){.name = strf("%s_host", x->name), .device = w->device, .tensor = t, .bytes = x->bytes};
-        w->host[t] = w->p->host.n;
-    }
-    return w->host[t] - 1;
-}
-
 /* The pipeline whose copy of a state moves.  A gradient that rows exchange is that of the chunk that the device holds. */
 static int way_moved(Lower *w, const Action *k)
 {
@@ -379,8 +367,15 @@ static int lower_list(Lower *w, Actions *list, int tick)
         } else if (k.tensor >= 0 || k.state >= 0) {
             w->chunk = -1;
             k.buf = moved_buf(w, &k);
-            if (is_copy(&k))
-                k.host = host_buf(w, k.tensor);
+            if (is_copy(&k)) {
+                const Tensor *x = &w->p->g->tensor.at[k.tensor];
+                if (w->host[k.tensor] == 0) {
+                    *PUSH(&w->p->host) = (HostBuf){.name = strf("%s_host", x->name), .device = w->device, .tensor = k.tensor,
+                                                   .bytes = x->bytes};
+                    w->host[k.tensor] = w->p->host.n;
+                }
+                k.host = w->host[k.tensor] - 1;
+            }
         }
         int calls = k.routine >= 0 ? w->p->routine.at[k.routine].call.n : 1;
         tick += calls > 0 ? calls : 1;
@@ -437,8 +432,7 @@ static void touch_routine(const Lower *w, Touch *touch, int r)
 static void touch_moves(const Lower *w, Touch *touch, const Actions *list)
 {
     const Plan *p = w->p;
-    for (int i = 0; i < list->n; i++) {
-        const Action *k = &list->at[i];
+    for (EACH(const Action, k, *list)) {
         if (k->buf < 0)
             continue;
         Touch *t = &touch[k->buf - w->bufs];
@@ -481,8 +475,7 @@ static int pool_of(Plan *p, const Buf *b)
 /* The pools that each routine of a device names, from the buffers of its calls.  After mem they are others than before. */
 void lower_pools(Plan *p, int device)
 {
-    for (int r = 0; r < p->routine.n; r++) {
-        Routine *x = &p->routine.at[r];
+    for (EACH(Routine, x, p->routine)) {
         x->pool.n = x->device == device ? 0 : x->pool.n;
         for (int i = 0; x->device == device && i < x->call.n; i++)
             for (int j = 0; j < x->call.at[i].buf.n; j++) {

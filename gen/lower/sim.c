@@ -19,7 +19,6 @@
  *
  * Not handled: devices that disturb each other.  Stages that share cores or memory bandwidth are slower than predicted here.
  */
-#include "plan.h"
 #include "list/list.h"
 
 typedef struct { Ns sent, posted, end; int tag_sent, tag_posted; Bytes bytes; bool ended; Action *send; } Transfer;
@@ -121,14 +120,6 @@ static bool run_earliest(Sim *s)
     return false;
 }
 
-static bool any_half(const Plan *p)
-{
-    for (int i = 0; i < p->devices * p->devices; i++)
-        if (cost_half(p->c, i / p->devices, i % p->devices))
-            return true;
-    return false;
-}
-
 /* The end of the last device.  Fills the times of the lists. */
 static Ns run(Plan *p, const Actions *list)
 {
@@ -148,7 +139,9 @@ static Ns run(Plan *p, const Actions *list)
     s.copied = alloc(sizeof *s.copied * n * (size_t)(s.copies + 1));
     s.host = alloc(sizeof *s.host * n);
 
-    bool half = any_half(p);
+    bool half = false;
+    for (int i = 0; i < p->devices * p->devices; i++)
+        half |= cost_half(p->c, i / p->devices, i % p->devices);
     for (bool moved = true; moved;) {
         moved = half && run_earliest(&s);
         for (int d = 0; d < p->devices && !half; d++)
@@ -202,10 +195,8 @@ int sim(Plan *p)
     for (int d = 0; d < p->devices; d++)
         p->dev.at[d].busy = 0;
     for (int d = 0; d < p->devices && !pieces; d++)
-        for (int i = 0; i < p->dev.at[d].list.n; i++) {
-            const Action *k = &p->dev.at[d].list.at[i];
+        for (EACH(const Action, k, p->dev.at[d].list))
             p->dev.at[d].busy += k->kind == K_WAIT ? 0 : k->to - k->from;
-        }
     if (pieces)
         run_pieces(p);
     for (int d = 0; d < p->devices && pieces; d++)      /* not shorter than the work of a step, wherever the mean was taken */
@@ -215,8 +206,7 @@ int sim(Plan *p)
         /* What a device computes for one micro-batch. */
         Ns sum = 0;
         int first = -1;             /* micro-batch there */
-        for (int i = 0; i < p->dev.at[d].list.n; i++) {
-            const Action *k = &p->dev.at[d].list.at[i];
+        for (EACH(const Action, k, p->dev.at[d].list)) {
             first = first < 0 ? k->mb : first;
             sum += k->mb >= 0 && k->mb == first && (k->routine >= 0 || k->kind == K_LOAD) ? action_time(p, d, k) : 0;
         }

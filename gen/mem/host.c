@@ -40,8 +40,7 @@ static void find_lives(Host *h)
     const Actions *list = &h->p->dev.at[h->device].list;
     for (int i = 0; i < h->p->host.n * h->micro; i++)
         h->life[i] = (HostLife){0, -1, i % h->micro};
-    for (int i = 0; i < list->n; i++) {
-        const Action *k = &list->at[i];
+    for (EACH(const Action, k, *list)) {
         HostLife *l = k->host >= 0 ? &h->life[k->host * h->micro + k->mb] : NULL;
         if (!l)
             continue;
@@ -50,11 +49,7 @@ static void find_lives(Host *h)
     }
 }
 
-static int by_birth(const void *a, const void *b)
-{
-    const HostLife *x = a, *y = b;
-    return x->first != y->first ? (x->first < y->first ? -1 : 1) : x->mb - y->mb;
-}
+ORDER(by_birth, HostLife, order_of(x->first, y->first), order_of(x->mb, y->mb))
 
 static void find_slots(Host *h, int b)
 {
@@ -64,7 +59,7 @@ static void find_slots(Host *h, int b)
     for (int mb = 0; mb < h->micro; mb++)
         if (h->life[b * h->micro + mb].last >= h->life[b * h->micro + mb].first)
             life[n++] = h->life[b * h->micro + mb];
-    qsort(life, (size_t)n, sizeof *life, by_birth);
+    SORT(life, n, by_birth);
     x->count = 0;
     x->stride = (x->bytes + h->unit - 1) / h->unit * h->unit;
     for (int i = 0; i < n; i++) {
@@ -87,7 +82,7 @@ static void find_parts(Host *h, int b)
     bool whole = x->count > HOST_SLOTS;
     h->lives[b] = alloc(sizeof(Lives) * (size_t)(x->count + 1));
     memcpy(sorted, &h->life[b * h->micro], sizeof *sorted * (size_t)h->micro);
-    qsort(sorted, (size_t)h->micro, sizeof *sorted, by_birth);
+    SORT(sorted, h->micro, by_birth);
     for (int s = 0; s < (whole ? 1 : x->count); s++)
         h->lives[b][s].at = alloc(sizeof(HostLife) * (size_t)(whole ? 1 : h->micro));
     if (whole)
@@ -121,11 +116,7 @@ static int parts(const HostBuf *x, Bytes *size)
     return x->count > HOST_SLOTS ? 1 : x->count;
 }
 
-static int by_from(const void *a, const void *b)
-{
-    const HostRange *x = a, *y = b;
-    return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to > y->to) - (x->to < y->to);
-}
+ORDER(by_from, HostRange, order_of(x->from, y->from), order_of(x->to, y->to))
 
 /* Addresses between these two, without them, are taken.  Parts of one block come in order, and most overlap the one before. */
 static void take(Host *h, Bytes from, Bytes to)
@@ -154,8 +145,7 @@ static Bytes lowest(Host *h, int b)
                 }
     }
     Bytes at = 0;
-    if (h->taken.n)
-        qsort(h->taken.at, (size_t)h->taken.n, sizeof(HostRange), by_from);
+    SORT(h->taken.at, h->taken.n, by_from);
     for (int i = 0; i < h->taken.n; i++)
         if (h->taken.at[i].from < at && h->taken.at[i].to > at)
             at = h->taken.at[i].to;

@@ -78,16 +78,6 @@ static uint64_t luck(uint64_t *state)
 /* The order and style of the best layout that shake() has found; the order as keys. */
 typedef struct { int64_t *key; Style style; bool still, ring; bool is; } Good;
 
-static void note_good(const Placer *w, Good *good)
-{
-    for (int i = 0; i < w->n; i++)
-        good->key[w->sorted[i] - w->m->item.at] = w->n - i;
-    good->style = w->style;
-    good->still = w->still;
-    good->ring = w->ring;
-    good->is = true;
-}
-
 /* That order, each piece moved by up to 2, 8 or 32 places. */
 static void near_keys(Placer *w, const Good *good)
 {
@@ -124,8 +114,7 @@ static void any_keys(Placer *w)
     /* Keys by size, now and then by size and life, made larger at random by up to a quarter, a half, or as much again. */
     int64_t noise = 16 << luck(&w->luck) % 3;
     bool area = luck(&w->luck) % 4 == 0;
-    for (int i = 0; i < w->m->item.n; i++) {
-        Item *x = &w->m->item.at[i];
+    for (EACH(Item, x, w->m->item)) {
         int64_t units = x->size / ALIGN, key = area ? units * (x->ticks / x->piece.n) : units;
         x->key = key * (64 + (int64_t)(luck(&w->luck) % (uint64_t)noise));
     }
@@ -149,7 +138,12 @@ static void shake(Placer *w, Layout *best, Good *good, Bytes enough, int64_t unt
         for (int k = 0; k < tries && best->top > enough && w->left > until; k++) {
             if (place_again(w, best->top, same)) {
                 place_copy(w->m, best, &w->now);
-                note_good(w, good);
+                for (int i = 0; i < w->n; i++)
+                    good->key[w->sorted[i] - w->m->item.at] = w->n - i;
+                good->style = w->style;
+                good->still = w->still;
+                good->ring = w->ring;
+                good->is = true;
                 k = same = 0;
             } else if (w->done > 0) {
                 /* The piece that came to lie too high is placed earlier next time: where. */

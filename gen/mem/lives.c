@@ -61,24 +61,17 @@ static void note(Mem *m, int b, int r, int c)
         h->call = (Span){c < h->call.first ? c : h->call.first, c > h->call.last ? c : h->call.last};
 }
 
-/* What is not the buffer of an action, or of a call: the sum that a merge reads beside what has come. */
-static void touch_sum(Mem *m, const Action *k)
-{
-    int b = k->kind == K_MERGE ? m->sum[k->state] - 1 : -1;
-    if (b < 0)
-        return;
-    touch(m, b, 0, k->tick);
-    note(m, b, -1, 0);
-}
-
 static void replay(Mem *m, const Actions *list)
 {
-    for (int i = 0; i < list->n; i++) {
-        const Action *k = &list->at[i];
+    for (EACH(const Action, k, *list)) {
         if (k->buf >= 0) {
             touch(m, k->buf, session(m, k->buf, mem_number(m, k), false), k->tick);
             note(m, k->buf, -1, 0);
-            touch_sum(m, k);
+            int sum = k->kind == K_MERGE ? m->sum[k->state] - 1 : -1;       /* that it reads beside what has come */
+            if (sum >= 0) {
+                touch(m, sum, 0, k->tick);
+                note(m, sum, -1, 0);
+            }
         }
         if (k->routine < 0)
             continue;

@@ -14,7 +14,6 @@
  * Cost: that of layout.c.  Not handled: sharing one buffer between an operator's operand and result.
  */
 #include "mem.h"
-#include "budgets.h"
 #include "list/transport.h"
 #include "list/list.h"
 
@@ -22,11 +21,7 @@
 
 typedef struct { Span span; int mb; } MemLife;
 
-static int by_birth(const void *a, const void *b)
-{
-    const MemLife *x = a, *y = b;
-    return x->span.first != y->span.first ? (x->span.first < y->span.first ? -1 : 1) : x->mb - y->mb;
-}
+ORDER(by_birth, MemLife, order_of(x->span.first, y->span.first), order_of(x->mb, y->mb))
 
 /* Where steps overlap, micro-batch q takes slot q mod count.  They are born and die in order, so the least count does. */
 static int rotate(Mem *m, int pool, const MemLife *life, int n, int count)
@@ -47,7 +42,7 @@ static int rotate(Mem *m, int pool, const MemLife *life, int n, int count)
 static void color(Mem *m, int pool, MemLife *life, int n)
 {
     int *until = alloc(sizeof(int) * (size_t)(n + 1)), count = 0;
-    qsort(life, (size_t)n, sizeof *life, by_birth);
+    SORT(life, n, by_birth);
     for (int i = 0; i < n; i++) {
         int s = 0;
         while (s < count && until[s] >= life[i].span.first)
@@ -69,11 +64,7 @@ static void color(Mem *m, int pool, MemLife *life, int n)
     m->p->pool.at[pool].count = m->overlap ? rotate(m, pool, life, n, count) : count;
 }
 
-static int span_order(const void *a, const void *b)
-{
-    const Span *x = a, *y = b;
-    return x->first < y->first ? -1 : x->first > y->first;
-}
+ORDER(span_order, Span, order_of(x->first, y->first))
 
 static bool overlaps_itself(const Mem *m, int b)
 {
@@ -82,7 +73,7 @@ static bool overlaps_itself(const Mem *m, int b)
     for (int mb = 0; mb < m->micro; mb++)
         if (mem_live(m, b, mb)->last >= mem_live(m, b, mb)->first)
             span[n++] = *mem_live(m, b, mb);
-    qsort(span, (size_t)n, sizeof *span, span_order);
+    SORT(span, n, span_order);
     for (int i = 1; i < n; i++)
         if (span[i].first <= span[i - 1].last)
             return true;
@@ -202,11 +193,7 @@ static void unroll(Mem *m)
 
 typedef struct { int buf, first; } Born;
 
-static int by_first(const void *a, const void *b)
-{
-    const Born *x = a, *y = b;
-    return x->first != y->first ? (x->first < y->first ? -1 : 1) : x->buf - y->buf;
-}
+ORDER(by_first, Born, order_of(x->first, y->first), order_of(x->buf, y->buf))
 
 /* Tensors of a slot by birth: backward frees them from the top down. */
 static void lay_out_slot(Mem *m, int pool)
@@ -216,8 +203,7 @@ static void lay_out_slot(Mem *m, int pool)
     for (int b = 0; b < p->buf.n; b++)
         if (p->buf.at[b].pool == pool)
             *PUSH(&order) = (Born){b, p->buf.at[b].first};
-    if (order.n > 1)
-        qsort(order.at, (size_t)order.n, sizeof(Born), by_first);
+    SORT(order.at, order.n, by_first);
     Bytes at = 0;
     for (int i = 0; i < order.n; i++) {
         p->buf.at[order.at[i].buf].offset = at;
@@ -241,8 +227,7 @@ static void place_states(Mem *m)
                 p->buf.at[b].offset += p->buf.at[b].pool == x ? pool->offset : 0;
         }
     }
-    for (int b = 0; b < p->buf.n; b++) {
-        Buf *x = &p->buf.at[b];
+    for (EACH(Buf, x, p->buf)) {
         if (x->device != m->device || !mem_always(x) || x->pool >= 0)
             continue;
         x->offset = m->top;
@@ -398,8 +383,7 @@ static int slot_of(const Mem *m, int pool, const Action *k)
 
 static void set_slots(Mem *m, const Actions *list)
 {
-    for (int i = 0; i < list->n; i++) {
-        Action *k = &list->at[i];
+    for (EACH(Action, k, *list)) {
         if (k->buf >= 0)
             k->slot = m->p->buf.at[k->buf].state >= 0 ? 0 : slot_of(m, m->p->buf.at[k->buf].pool, k);
         if (k->routine < 0)

@@ -71,11 +71,7 @@ static inline bool meets(Placer *w, const MemPiece *p, Hours h, const Placed *x)
 
 /* ---- forms ------------------------------------------------------------------------------------------------------- */
 
-static int by_slot(const void *a, const void *b)
-{
-    const MemTurn *x = a, *y = b;
-    return x->slot != y->slot ? (x->slot < y->slot ? -1 : 1) : x->mb - y->mb;
-}
+ORDER(by_slot, MemTurn, order_of(x->slot, y->slot), order_of(x->mb, y->mb))
 
 /* The micro-batches by slot; -1, no pool: all in one. */
 static MemTurn *turns_of(const Placer *w, int pool)
@@ -89,7 +85,7 @@ static void find_turns(Placer *w, int pool)
     MemTurn *turn = turns_of(w, pool);
     for (int mb = 0; mb < w->m->micro; mb++)
         turn[mb] = (MemTurn){(pool < 0 ? 0 : w->now.slot[pool * w->m->micro + mb]), mb};
-    qsort(turn, (size_t)w->m->micro, sizeof *turn, by_slot);
+    SORT(turn, w->m->micro, by_slot);
 }
 
 /* Bits from .. to - 1 */
@@ -245,13 +241,7 @@ static Bytes lowest(Placer *w, const Form *f, Bytes base, Bytes most)
     return base;
 }
 
-static int by_address(const void *a, const void *b)
-{
-    const Placed *x = a, *y = b;
-    if (x->at != y->at)
-        return x->at < y->at ? -1 : 1;
-    return x->piece < y->piece ? -1 : x->piece > y->piece;
-}
+ORDER(by_address, Placed, order_of(x->at, y->at), (x->piece > y->piece) - (x->piece < y->piece))
 
 /* Room for so many parts, which nobody clears: PUSH would, each of them each time. */
 static void make_room(Parts *v, int n)
@@ -277,7 +267,7 @@ static void put_parts(Placer *w, const Form *f, Bytes at)
     }
     w->placed.n += f->piece.n;
     if (f->piece.n > 1)
-        qsort(w->more.at, (size_t)w->more.n, sizeof *w->more.at, by_address);
+        SORT(w->more.at, w->more.n, by_address);
     for (int k = w->placed.n - 1; new >= 0; k--)
         w->placed.at[k] = old >= 0 && w->placed.at[old].at > w->more.at[new].at ? w->placed.at[old--] : w->more.at[new--];
 }
@@ -302,20 +292,17 @@ static bool lives(const Item *x, int mb)
     return false;
 }
 
-/* One micro-batch of an item, as a form without slots; pieces go to `piece`. */
-static void add_single(Placer *w, const Tile *x, const Span *s, MemPiece *to)
-{
-    *to = (MemPiece){.in = x->in, .size = x->size, .span = s, .n = 1, .local = x->local};
-    add_hours(w, s, &to->hours);
-}
-
 static Form single(Placer *w, const Item *x, int mb, MemPiece *part)
 {
     Form f = {.pool = -1, .piece = {.at = part, .cap = x->piece.n}};
     for (int i = 0; i < x->piece.n; i++) {
         const Span *s = &x->piece.at[i].life[mb];
-        if (s->last >= s->first)
-            add_single(w, &x->piece.at[i], s, &part[f.piece.n++]);
+        if (s->last < s->first)
+            continue;
+        MemPiece *to = &part[f.piece.n++];
+        const Tile *tile = &x->piece.at[i];
+        *to = (MemPiece){.in = tile->in, .size = tile->size, .span = s, .n = 1, .local = tile->local};
+        add_hours(w, s, &to->hours);
     }
     return f;
 }
@@ -539,7 +526,7 @@ void place_order(Placer *w, int (*order)(const void *, const void *))
     for (int i = 0; i < m->item.n; i++)
         if (i >= m->members || (i < m->pools ? w->style.pieces == LOOSE : w->style.pieces == BUFFERS))
             w->sorted[w->n++] = &m->item.at[i];
-    qsort(w->sorted, (size_t)w->n, sizeof *w->sorted, order);
+    SORT(w->sorted, w->n, order);
 }
 
 void place_copy(const Mem *m, Layout *to, const Layout *from)

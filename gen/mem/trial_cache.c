@@ -68,14 +68,6 @@ static int index_of(const Mem *m, int pool)
     return -1;
 }
 
-static void add_pool(CacheKey *k, const Mem *m, int pool)
-{
-    add(k, m->p->pool.at[pool].stride);
-    add(k, m->p->pool.at[pool].count);
-    for (int mb = 0; mb < m->micro; mb++)
-        add(k, m->slot[pool * m->micro + mb]);
-}
-
 static void add_tile(CacheKey *k, const Mem *m, const Tile *x, int routine)
 {
     const MemLocal *h = &x->local;
@@ -122,8 +114,12 @@ static CacheKey layout_key(const Mem *m)
                            m->members, m->item.n, pools_of(m)};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         add(&k, all[i]);
-    for (int i = 0; i < pools_of(m); i++)
-        add_pool(&k, m, pool_at(m, i));
+    for (int i = 0; i < pools_of(m); i++) {
+        add(&k, m->p->pool.at[pool_at(m, i)].stride);
+        add(&k, m->p->pool.at[pool_at(m, i)].count);
+        for (int mb = 0; mb < m->micro; mb++)
+            add(&k, m->slot[pool_at(m, i) * m->micro + mb]);
+    }
     for (int i = 0; i < m->item.n; i++)
         add_item(&k, m, &m->item.at[i], routine);
     return k;

@@ -128,19 +128,14 @@ static void read_block(Csv *c, const PackFileCell *cell, int n)
     *PUSH(&c->block) = b;
 }
 
-static int by_id(const void *a, const void *b)
-{
-    const Name *x = a, *y = b;
-    int order = strcmp(x->id, y->id);
-    return order ? order : x->index - y->index;
-}
+ORDER(by_id, Name, strcmp(x->id, y->id), order_of(x->index, y->index))
 
 static void check_ids(const Csv *c)
 {
     Name *list = alloc(sizeof *list * (size_t)(c->name.n + 1));
     if (c->name.n)
         memcpy(list, c->name.at, sizeof *list * (size_t)c->name.n);
-    qsort(list, (size_t)c->name.n, sizeof *list, by_id);
+    SORT(list, c->name.n, by_id);
     for (int i = 1; i < c->name.n; i++)
         if (!strcmp(list[i].id, list[i - 1].id))
             err(list[i].loc, strf("line %d", list[i - 1].loc.line), "a second block with id %s", list[i].id);
@@ -249,15 +244,6 @@ static NORETURN void misuse(const char *form, const char *what)
     fail(EXIT_USAGE, "pack: %s; write dpgen pack FILE.csv [-o OUT.csv] [--capacity BYTES]", strf(form, what));
 }
 
-static Bytes capacity_of(const char *text)
-{
-    SizeFault fault = {"nothing fits into it", "write it like 1MiB"};
-    double v = size_read(text, size_bytes, "", "1MiB", &fault);
-    if (v < 1)
-        misuse("%s", strf("--capacity: %s: %s", fault.why, fault.hint));
-    return (Bytes)v;
-}
-
 typedef struct { const char *out, *capacity; } PackFileAsked;
 static const Option table[] = {{"-o", "OUT.csv", REWRITES_FILE, offsetof(PackFileAsked, out)},
     {"--capacity", "BYTES", TAKES_TEXT, offsetof(PackFileAsked, capacity)}, {0}};
@@ -277,5 +263,9 @@ int pack_command(int argc, char **argv)
     }
     if (!path)
         misuse("%s", "which file");
-    return pack_file(path, x.out, x.capacity ? capacity_of(x.capacity) : 0);
+    SizeFault fault = {"nothing fits into it", "write it like 1MiB"};
+    double capacity = x.capacity ? size_read(x.capacity, size_bytes, "", "1MiB", &fault) : 0;
+    if (x.capacity && capacity < 1)
+        misuse("%s", strf("--capacity: %s: %s", fault.why, fault.hint));
+    return pack_file(path, x.out, (Bytes)capacity);
 }

@@ -12,13 +12,7 @@
 
 typedef struct { int64_t at; Bytes change; } Step;
 
-static int by_at(const void *a, const void *b)
-{
-    const Step *x = a, *y = b;
-    if (x->at != y->at)
-        return x->at < y->at ? -1 : 1;
-    return x->change < y->change ? -1 : x->change > y->change;
-}
+ORDER(by_at, Step, order_of(x->at, y->at), order_of(x->change, y->change))
 
 Bytes pack_live(const Block *b, int n)
 {
@@ -27,7 +21,7 @@ Bytes pack_live(const Block *b, int n)
         step[2 * i] = (Step){b[i].from, b[i].size};
         step[2 * i + 1] = (Step){b[i].to, -b[i].size};
     }
-    qsort(step, 2 * (size_t)n, sizeof *step, by_at);
+    SORT(step, 2 * n, by_at);
     Bytes now = 0, most = 0;
     for (int i = 0; i < 2 * n; i++) {
         now += step[i].change;
@@ -110,7 +104,7 @@ Bytes pack_greedy(Block *b, int n)
     for (size_t k = 0; k < sizeof orders / sizeof *orders && best > live; k++) {
         for (int i = 0; i < n; i++)
             order[i] = &b[i];
-        qsort(order, (size_t)n, sizeof(Block *), orders[k]);
+        SORT(order, n, orders[k]);
         Bytes height = first_fit(order, n, placed);
         for (int i = 0; i < n && height < best; i++)
             offset[i] = b[i].offset;

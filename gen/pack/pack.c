@@ -18,22 +18,6 @@
 #include "pack.h"
 #include "budgets.h"
 
-static Bytes height_of(const Block *b, int n)
-{
-    Bytes top = 0;
-    for (int i = 0; i < n; i++)
-        top = b[i].offset + b[i].size > top ? b[i].offset + b[i].size : top;
-    return top;
-}
-
-static Bytes unit_of(const Block *b, int n)
-{
-    Bytes unit = 0;
-    for (int i = 0; i < n; i++)
-        unit = number_common(unit, b[i].size);
-    return unit > 0 ? unit : 1;
-}
-
 static void get_offsets(Bytes *to, const Block *b, int n)
 {
     for (int i = 0; i < n; i++)
@@ -50,16 +34,6 @@ static int by_contents(const void *a, const void *b)
     if (x->to != y->to)
         return x->to < y->to ? -1 : 1;
     return x->size != y->size ? (x->size < y->size ? -1 : 1) : x < y ? -1 : x > y;
-}
-
-/* Pointers to the blocks; equal ones may change places, for none can tell. */
-static Block **canonical(Block *b, int n)
-{
-    Block **order = alloc(sizeof *order * (size_t)(n + 1));
-    for (int i = 0; i < n; i++)
-        order[i] = &b[i];
-    qsort(order, (size_t)n, sizeof *order, by_contents);
-    return order;
 }
 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
@@ -88,7 +62,10 @@ static bool settled(const Packing *r, Bytes capacity)
 
 static void pass_over(Packing *r, Block *b, int n, Bytes capacity, int pass, int64_t steps, Bytes *best)
 {
-    Bytes unit = unit_of(b, n), open = r->bound, target = r->bound;
+    Bytes unit = 0, open = r->bound, target = r->bound;
+    for (int i = 0; i < n; i++)
+        unit = number_common(unit, b[i].size);
+    unit = max_of(unit, 1);
     int64_t end = r->steps + steps;
     while (open < r->height && !settled(r, capacity) && r->steps < end && !busy_stopped()) {
         /* target, a multiple of unit: open <= it < height */
@@ -96,7 +73,9 @@ static void pass_over(Packing *r, Block *b, int n, Bytes capacity, int pass, int
         PackAnswer a = search_in(b, n, target, pass, share < left ? share : left, &r->steps);
         if (a == PACK_FITS) {
             get_offsets(best, b, n);
-            r->height = height_of(b, n);
+            r->height = 0;
+            for (int i = 0; i < n; i++)
+                r->height = max_of(r->height, b[i].offset + b[i].size);
         } else {
             open = target + unit;
         }
@@ -108,7 +87,10 @@ static void pass_over(Packing *r, Block *b, int n, Bytes capacity, int pass, int
 
 static Packing pack_in(Block *b, int n, Bytes capacity, int passes, int64_t steps)
 {
-    Block **order = canonical(b, n), *c = alloc(sizeof *c * (size_t)(n + 1));
+    Block **order = alloc(sizeof *order * (size_t)(n + 1)), *c = alloc(sizeof *c * (size_t)(n + 1));
+    for (int i = 0; i < n; i++)
+        order[i] = &b[i];
+    SORT(order, n, by_contents);
     for (int i = 0; i < n; i++)
         c[i] = *order[i];
     Packing r = {.live = pack_live(c, n), .height = pack_greedy(c, n)};

@@ -68,13 +68,7 @@ struct PackSearch {
 
 typedef struct { int64_t at; int block; bool end; } PackEvent;
 
-static int by_time(const void *a, const void *b)
-{
-    const PackEvent *x = a, *y = b;
-    if (x->at != y->at)
-        return x->at < y->at ? -1 : 1;
-    return x->end != y->end ? (x->end ? -1 : 1) : x->block - y->block;
-}
+ORDER(by_time, PackEvent, order_of(x->at, y->at), order_of(y->end, x->end), order_of(x->block, y->block))
 
 /* ---- floors ------------------------------------------------------------------------------------------------------ */
 
@@ -459,7 +453,7 @@ PackSearch *pack_search(Block *b, int n, Bytes capacity)
         e[2 * i] = (PackEvent){w->block[i].from, i, false};
         e[2 * i + 1] = (PackEvent){w->block[i].to, i, true};
     }
-    qsort(e, 2 * (size_t)w->n, sizeof *e, by_time);
+    SORT(e, 2 * w->n, by_time);
     for (int i = 0; i < 2 * w->n; i++) {
         w->sections += i > 0 && e[i].end && !e[i - 1].end;
         if (e[i].end)

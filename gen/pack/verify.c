@@ -28,7 +28,7 @@ const char *pack_fault(const Block *b, int n, Bytes height)
             return strf("block %d lies outside", i);
         order[i] = &b[i];
     }
-    qsort(order, (size_t)n, sizeof *order, by_start);
+    SORT(order, n, by_start);
     for (int i = 0, count = 0; i < n; i++) {
         const Block *x = order[i];
         int left = 0, at;

@@ -13,9 +13,7 @@
  *
  * A chunk fits by the replay of replay/walk.c, which leaves out packing; mem has the last word.
  */
-#include "plan.h"
 #include "fates/fates.h"
-#include "replay/walk.h"
 
 static int last_of(const Plan *p, int first)
 {

@@ -18,7 +18,6 @@
  * but for packing, and what that adds the search feeds back.
  */
 #include "planner.h"
-#include "budgets.h"
 
 /* ---- constraints ------------------------------------------------------------------------------------------------- */
 
@@ -121,11 +120,9 @@ static void only_narrow(const Plan *p, char *cut)
     const Graph *g = p->g;
     int *last = alloc(sizeof *last * (size_t)g->tensor.n), *ends = alloc(sizeof *ends * (size_t)g->nf);
     for (int o = 0; o < g->nf; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, g->op.at[o].arg))
             if (a->kind == ARG_READ && !a->state)
                 last[a->index] = o;
-        }
     for (int t = 0; t < g->tensor.n; t++)
         if (g->tensor.at[t].op >= 0 && g->tensor.at[t].op < last[t]) {
             ends[g->tensor.at[t].op]++;
@@ -202,12 +199,20 @@ bool part_cuts(const Plan *p, Ints *cuts)
     return cuts->n == plan_chunks(p) - 1;
 }
 
+int *part_last(const Plan *p, int chunks)
+{
+    Ints cuts = {0};
+    if (p->chunk.n == 0 || !part_cuts(p, &cuts))
+        return NULL;
+    *PUSH(&cuts) = p->g->nf - 1;
+    return cuts.n == chunks ? cuts.at : NULL;
+}
+
 /* With plan.widths a device of a narrow stage takes as many rows' micro-batches in the time of one: so much longer they take in
  * the first row.  What more micro-batches need of memory there, mem finds. */
 static const Cost *slowed(const Plan *p)
 {
-    Cost *c = alloc(sizeof *c);
-    *c = *p->c;
+    Cost *c = COPY(p->c);
     c->classes = plan_stages(p);
     c->of = (Ints){0};
     c->ns = alloc(sizeof *c->ns * (size_t)c->classes), c->alone = alloc(sizeof *c->alone * (size_t)c->classes);
@@ -229,8 +234,7 @@ static const Plan *first_row(const Plan *p)
     if (plan_rows(p) == 1)
         return p;
     Plan *one = alloc(sizeof *one), with = *p;
-    Graph *g = alloc(sizeof *g);
-    *g = *p->g;
+    Graph *g = COPY(p->g);
     g->micro = plan_micro(p);
     g->groups /= plan_rows(p);
     with.g = g;
@@ -327,22 +331,16 @@ static bool is_spent(const Plan *p)
     return purse_left(p->ask.work) <= 0;
 }
 
-/* Some device has this many bytes of parameters at least, wherever the cuts are. */
-static Bytes parameters_of_one(const Plan *p)
-{
-    Bytes all = 0;
-    for (int i = 0; i < p->g->state.n; i++)
-        all += p->g->state.at[i].kind == S_PARAM ? p->g->state.at[i].bytes : 0;
-    return all / p->devices;
-}
-
 void part_blame(Plan *p)
 {
     Answer found;
     Bytes low = 0, high = 1;
     const char *cut = positions(p);
     const Bytes *limit = p->target;
-    while (high < limit[0] / 64 || high < (parameters_of_one(p) - limit[0]) / 2)
+    Bytes parameters = 0;
+    for (EACH(const State, s, p->g->state))
+        parameters += s->kind == S_PARAM ? s->bytes : 0;
+    while (high < limit[0] / 64 || high < (parameters / p->devices - limit[0]) / 2)
         high *= 2;
     if (!fits_with(p, cut, limit, INT64_MAX / 4, &found))
         return;
@@ -461,16 +459,6 @@ static void share_out(const Plan *p, const Question *q, const Answer *a, const B
     }
 }
 
-/* The most bytes that a device is over. */
-static Bytes worst_of(const Plan *p, const Question *q, const Answer *a, const Bytes *limit)
-{
-    const Bytes *need = needs(p, q, a);
-    Bytes worst = INT64_MIN;
-    for (int d = 0; d < q->p->devices; d++)
-        worst = need[d] - limit[d] > worst ? need[d] - limit[d] : worst;
-    return worst;
-}
-
 /* One question, in a room of its own: prices stand there until the plan is dropped.  The answer does not. */
 static bool put(const Planner *k, const Plan *p, const char *cut, const Bytes *limit, const Bytes *share, const int *like,
                 Question *q, Answer *a, Room **room)
@@ -529,7 +517,10 @@ static bool try_shares(const Plan *p, Sharing *x, Question *q, Answer *a, bool *
     Room *spare;
     bool first = !x->room, found = put(x->k, p, x->cut, x->limit, x->share, x->best.last, q, a, &spare);
     const Ns bound = first ? a->bound : x->best.bound;          /* later ones are of smaller limits */
-    const Bytes over = found ? worst_of(p, q, a, x->limit) : INT64_MAX;
+    const Bytes *need = found ? needs(p, q, a) : NULL;
+    Bytes over = found ? INT64_MIN : INT64_MAX;
+    for (int d = 0; d < q->p->devices && found; d++)
+        over = max_of(over, need[d] - x->limit[d]);
     const bool fits = over <= 0 && x->over <= 0;
     const bool slow = p->ask.effort.cutoff > 0 && found && a->value > p->ask.effort.cutoff;
     *better = first || (!slow && (fits ? a->value < x->best.value : over < x->over));

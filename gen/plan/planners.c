@@ -4,7 +4,6 @@
  * the first of its variants.  `dpgen --planner ?` prints the table.
  */
 #include "planner.h"
-#include "budgets.h"
 
 #include <limits.h>
 

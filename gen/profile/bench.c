@@ -18,7 +18,6 @@
  * pull 681).  One row a call is linear, and any cut between calls can be priced from it.
  */
 #include "calls.h"
-#include "cost/prof.h"
 
 enum { MOST_COPIES = 1024, LINE = 64,
        HANDLES = 1024 };       /* MAX_HANDLES of rt.h */
@@ -89,11 +88,10 @@ static int64_t highest(const BenchCall *c, const Arg *a)
 {
     ArgRole role = arg_role(a);
     const char *of = role == ROLE_OFFSET ? "rows" : role == ROLE_EXPERT ? "experts" : NULL;
-    for (int i = 0; i < c->o->arg.n; i++)           /* of several devices all rows */
-        of = role == ROLE_OFFSET && !strcmp(c->o->arg.at[i].token, "all") ? "all" : of;
-    for (int i = 0; of && i < c->o->arg.n; i++)
-        if (!strcmp(c->o->arg.at[i].token, of))
-            return c->o->arg.at[i].i - (role == ROLE_EXPERT);
+    of = role == ROLE_OFFSET && op_arg(c->o, "all") ? "all" : of;           /* of several devices all rows */
+    const Arg *most = of ? op_arg(c->o, of) : NULL;
+    if (most)
+        return most->i - (role == ROLE_EXPERT);
     return bytes_of(c, a) / type_bytes(I32) - 1;
 }
 

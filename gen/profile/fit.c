@@ -15,7 +15,6 @@
  * Not handled: steps of a kernel's time at the size of a cache; messages and copies, which are measured.
  */
 #include "calls.h"
-#include "cost/prof.h"
 
 enum { FEW = 6 };               /* sizes of a kernel from which on three of them are measured */
 
@@ -140,7 +139,7 @@ void fit_fill(const Fit *f, Profile *p)
             double told = (double)predicted(f, p, i, false);
             off[n++] = is > 0 ? (told > is ? told - is : is - told) / is : 0;
         }
-    qsort(off, (size_t)n, sizeof *off, by_size);
+    SORT(off, n, by_size);
     int judged = n, used = f->few.call.n - judged, rest = 0;
     double middle = judged ? off[judged / 2] : 0;
     VEC(Measured) more = {0};
@@ -152,8 +151,7 @@ void fit_fill(const Fit *f, Profile *p)
                                   {busy, (Ns)(2 * middle * (double)busy)}};
         rest++;
     }
-    for (int i = 0; i < more.n; i++)
-        *PUSH(&p->measured) = more.at[i];
+    APPEND(&p->measured, more);
     p->fitted = rest;
     fprintf(stderr, "dpgen: %d calls are predicted by %d that were measured; %d more judge that: half are at most %.1f %% off, "
             "nine of ten at most %.1f %%\n", rest, used, judged, 100 * middle, judged ? 100 * off[judged * 9 / 10] : 0.0);

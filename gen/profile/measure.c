@@ -17,7 +17,6 @@
  * processor all of them share a minute, and a call that takes its whole share runs once.
  */
 #include "calls.h"
-#include "cost/prof.h"
 #include "emit/emit.h"
 
 #include <dlfcn.h>
@@ -145,16 +144,6 @@ static const char *name_of(const Bench *b, const char *what, int64_t number)
     return strf("%s %s=%" PRId64, what, strcmp(what, "compute") ? "bytes" : "batch", number);
 }
 
-/* `sign NAME VALUE` */
-static void take_sign(ProfileReader *r, const char *line)
-{
-    size_t n = strcspn(line, " ");
-    if (!strncmp(line, "gpus ", 5))
-        r->gpus = strtol(line + 5, NULL, 10);
-    else if (line[n] && line[n + 1])
-        profile_sign_by(r->p, strf("%.*s", (int)n, line), strf("%s", line + n + 1));
-}
-
 /* `algorithm ROW PART` and the numbers of it.  What was chosen when the profile was made stays when rows are added. */
 static void take_algorithm(ProfileReader *r, const char *line)
 {
@@ -182,7 +171,12 @@ static void take_line(void *ctx, char *line)
     char what[16];
     long number, done, of, ns[4];
     if (!strncmp(line, "sign ", 5)) {
-        take_sign(r, line + 5);
+        line += 5;
+        size_t n = strcspn(line, " ");
+        if (!strncmp(line, "gpus ", 5))
+            r->gpus = strtol(line + 5, NULL, 10);
+        else if (line[n] && line[n + 1])
+            profile_sign_by(r->p, strf("%.*s", (int)n, line), strf("%s", line + n + 1));
         return;
     }
     if (!strncmp(line, "algorithm ", 10)) {

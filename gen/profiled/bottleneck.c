@@ -13,7 +13,7 @@
  *
  * Files with degrees, and objective throughput, have stages with widths: widths.c.
  */
-#include "bottleneck.h"
+#include "foreign.h"
 
 static Ints *edges_of(const Foreign *f, bool to)
 {
@@ -69,17 +69,6 @@ static bool names_it(const PlanSpec *p, Loc at)
     return memcmp(&at, &p->loc, sizeof at) != 0;
 }
 
-/* The model may say that a stage has one device, or one copy, or that nothing is computed again. */
-static void narrow(Widths *w, WidthWay *way, const PlanSpec *p)
-{
-    if (p->tensor > 1 || p->replicas > 1)
-        err(p->tensor > 1 ? p->tensor_at : p->replicas_at, "1, or delete it", "stages have any width: how many devices and "
-            "copies they have is part of the plan");
-    w->copies = names_it(p, p->replicas_at);
-    for (int i = 0; i < w->n * w->degrees && names_it(p, p->recompute_at) && p->recompute == RECOMPUTE_NONE; i++)
-        way[i].choices = way[i].choices > 1 ? 1 : way[i].choices;
-}
-
 Widths widths_of(const Foreign *f, const Model *m)
 {
     static const int one = 1;
@@ -114,7 +103,13 @@ Widths widths_of(const Foreign *f, const Model *m)
         memcpy(&way[i * degrees], f->node.at[i].split, sizeof *way * (size_t)degrees);
     if (!f->degree.n)
         plain(f, m, way, edge);
-    narrow(&w, way, &m->plan);
+    const PlanSpec *p = &m->plan;
+    if (p->tensor > 1 || p->replicas > 1)
+        err(p->tensor > 1 ? p->tensor_at : p->replicas_at, "1, or delete it", "stages have any width: how many devices and "
+            "copies they have is part of the plan");
+    w.copies = names_it(p, p->replicas_at);
+    for (int i = 0; i < w.n * w.degrees && names_it(p, p->recompute_at) && p->recompute == RECOMPUTE_NONE; i++)
+        way[i].choices = way[i].choices > 1 ? 1 : way[i].choices;
     check_sizes(f, &w);
     return w;
 }
@@ -135,11 +130,9 @@ static const Ns *const *times(const Graph *g, const Cost *c, int nodes)
 static const Bytes *states(const Graph *g, int nodes)
 {
     Bytes *bytes = alloc(sizeof *bytes * (size_t)nodes);
-    for (int s = 0; s < g->state.n; s++) {
-        const State *k = &g->state.at[s];
+    for (EACH(const State, k, g->state))
         if (k->param >= 0)
             bytes[k->kind == S_GRAD ? k->op : g->state.at[k->param].op] += k->bytes;
-    }
     return bytes;
 }
 

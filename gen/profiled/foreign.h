@@ -46,4 +46,14 @@ void pipeedge_read(Foreign *f, const char *path);   /* profiled/pipeedge.c */
 void tmpc_read(Foreign *f, const char *path);       /* profiled/tmpc.c: an input of Piper, unsorted */
 /* profiled/graph.c: operators of the row Opaque.  fails: bad() where the model wants another micro-batch. */
 Graph *foreign_graph(const Foreign *f, const Model *m);
+
+/* ---- bottleneck.c: plan.objective bottleneck ---- */
+/* Orders the nodes by the best chain of stages, and sets plan.cuts and plan.stages.  kind: of each device, those of one kind
+ * are alike; then the chain chooses devices too.  NULL: they do stages as they come.  fails: err() where the plan asks for
+ * something else. */
+void bottleneck(Foreign *f, const Graph *g, Model *m, const Cost *c, const int *kind, ForeignChain *chain);
+/* Are stages to have widths? */
+bool widths_open(const Foreign *f, const Model *m);
+Widths widths_of(const Foreign *f, const Model *m);
+void bottleneck_text(FILE *out, const ForeignChain *c); /* a line of the plan */
 #endif

@@ -196,8 +196,7 @@ static void leave(Maker *x, int node, int number)
     o->name = strf("output.%d", number);
     o->fwd = g->op.n - 1;
     *PUSH(&o->in) = x->output[node];
-    attr_set(o, "output", number);
-    attr_set(o, "n", g->tensor.at[x->output[node]].shape.d[0]);
+    ATTRS(o, {"output", number}, {"n", g->tensor.at[x->output[node]].shape.d[0]});
     bind_call(g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
 }
 

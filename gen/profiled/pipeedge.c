@@ -96,14 +96,9 @@ static const Node *profile_of(const EdgeReader *x, const Node *type, const char 
 /* A name that dpgen allows, and that no other kind has. */
 static const char *legal_kind(const EdgeReader *x, const char *type)
 {
-    char *name = strf("%s%.40s", *type >= '0' && *type <= '9' ? "n_" : "", type);
-    for (char *p = name; *p; p++)
-        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_", *p))
-            *p = '_';
-    for (int i = 0; i < x->kind.n; i++)
-        if (!strcmp(x->kind.at[i].name, name))
-            return legal_kind(x, strf("%.30s_%d", name, x->kind.n + 1));
-    return name;
+    const char *name = text_plain(strf("%s%.40s", *type >= '0' && *type <= '9' ? "n_" : "", type), C_WORD);
+    bool taken = INDEX_OF(x->kind.at, x->kind.n, name) >= 0;
+    return taken ? legal_kind(x, strf("%.30s_%d", name, x->kind.n + 1)) : name;
 }
 
 static void read_hosts(EdgeReader *x, const Node *fleet)

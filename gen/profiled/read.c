@@ -108,7 +108,7 @@ static void read_head(ForeignReader *x, const Record *r)
     Loc at;
     const char *text;
     check_keys(r, keys, 3);
-    if (name_fault(r->name) && r->name[strspn(r->name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.")])
+    if (name_fault(r->name) && r->name[strspn(r->name, C_WORD "-.")])
         err(text_at(r, r->name_col), NULL, "letters, digits, _ - and . make a name");
     x->f->name = r->name;
     x->f->head = r->at;
@@ -195,8 +195,7 @@ static void read_own(ForeignReader *x, const char *path)
         {"graph", read_head}, {"node", read_node}, {"edge", read_edge}, {"time", read_time_on}};
     Scanner s = {0};
     text_scan(&s, path, "dpgen-nodes 1");
-    for (int i = 0; i < s.record.n; i++) {
-        const Record *r = &s.record.at[i];
+    for (EACH(const Record, r, s.record)) {
         size_t k = 0;
         while (k < WORDS && strcmp(kinds[k].word, r->word))
             k++;
@@ -367,8 +366,7 @@ static void fill_times(ForeignReader *x, const Names *ids)
         for (int k = 0; k < f->kind.n; k++)
             *PUSH(&f->node.at[i].on) = f->node.at[i].time;
     bool *given = alloc((size_t)f->node.n * (size_t)f->kind.n + 1);
-    for (int i = 0; i < x->on.n; i++) {
-        const ForeignOn *r = &x->on.at[i];
+    for (EACH(const ForeignOn, r, x->on)) {
         int node = node_of(f, ids, r->node, r->at), k = names_get(&kinds, r->on);
         ForeignTime *t = &f->node.at[node].on.at[k];
         if (given[node * f->kind.n + k])
@@ -383,8 +381,7 @@ static void connect(ForeignReader *x)
 {
     Foreign *f = x->f;
     Names ids = index_nodes(f);
-    for (int i = 0; i < x->edge.n; i++) {
-        const ForeignEdge *e = &x->edge.at[i];
+    for (EACH(const ForeignEdge, e, x->edge)) {
         int a = node_of(f, &ids, e->from, e->at), b = node_of(f, &ids, e->to, e->to_at);
         for (int k = 0; k < f->node.at[a].to.n; k++)
             if (f->node.at[a].to.at[k] == b)
@@ -415,13 +412,7 @@ static void leave_out(ForeignReader *x, const char *about, bool source)
 
 static const char *legal_name(const char *id)
 {
-    if (!name_fault(id))
-        return id;
-    char *name = strf("n_%.40s", id);
-    for (char *p = name; *p; p++)
-        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_", *p))
-            *p = '_';
-    return name;
+    return name_fault(id) ? text_plain(strf("n_%.40s", id), C_WORD) : id;
 }
 
 /* ---- the file ------------------------------------------------------------------------------------------------------ */
@@ -468,7 +459,7 @@ Foreign *foreign_read(const char *path)
     } else {
         const char *from = strrchr(path, '/');
         from = from ? from + 1 : path;
-        size_t n = strspn(from, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-");
+        size_t n = strspn(from, C_WORD "-");
         f->name = n > 0 && n < 64 ? strf("%.*s", (int)n, from) : "graph";
         f->head = (Loc){diag_file(path, NULL, 0), -1, 0};
         if (is_tmpc(path)) {

@@ -7,10 +7,7 @@
  */
 #include "foreign.h"
 
-static int ascending(const void *a, const void *b)
-{
-    return *(const int *)a < *(const int *)b ? -1 : *(const int *)a > *(const int *)b;
-}
+ORDER(ascending, int, order_of(*x, *y))
 
 static void renumber(Ints *list, const int *to)
 {
@@ -19,8 +16,7 @@ static void renumber(Ints *list, const int *to)
         if (to[list->at[i]] >= 0)
             list->at[n++] = to[list->at[i]];
     list->n = n;
-    if (n)
-        qsort(list->at, (size_t)n, sizeof(int), ascending);
+    SORT(list->at, n, ascending);
 }
 
 /* order[k]: the old number of node k; count of them stay. */

@@ -58,25 +58,17 @@ static const Node *list_of(const Node *root, const char *key)
     return list;
 }
 
-static int degree_of(const Node *key)
-{
-    int t = atoi(key->text);
-    if (t < 1 || t > 65536 || strspn(key->text, "0123456789") != strlen(key->text))
-        err(key->loc, NULL, "'%s' is no number of devices", key->text);
-    return t;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    return *(const int *)a - *(const int *)b;
-}
+ORDER(ascending, int, order_of(*x, *y))
 
 static void read_degrees(TmpcReader *x)
 {
     for (int i = 0; i < x->nodes->n; i++) {
         const Node *ways = want(x->nodes->at[i], "TMPCs");
         for (int k = 0; ways->kind == MAP && k < ways->n; k++) {
-            int t = degree_of(ways->key[k]), d = 0;
+            const Node *key = ways->key[k];
+            int t = atoi(key->text), d = 0;
+            if (t < 1 || t > 65536 || strspn(key->text, "0123456789") != strlen(key->text))
+                err(key->loc, NULL, "'%s' is no number of devices", key->text);
             while (d < x->f->degree.n && x->f->degree.at[d] != t)
                 d++;
             if (d == x->f->degree.n)
@@ -85,7 +77,7 @@ static void read_degrees(TmpcReader *x)
     }
     if (!x->f->degree.n)
         err(x->nodes->loc, NULL, "no node has TMPCs");
-    qsort(x->f->degree.at, (size_t)x->f->degree.n, sizeof(int), ascending);
+    SORT(x->f->degree.at, x->f->degree.n, ascending);
 }
 
 static WidthWay read_way(const Node *list)

@@ -93,8 +93,7 @@ static void join(Graph *g, const ChainRun *r)
     both.in = (Ints){0};
     if (r->skip >= 0)
         *PUSH(&both.in) = r->skip;
-    for (int i = 0; i < norm->in.n; i++)
-        *PUSH(&both.in) = norm->in.at[i];
+    APPEND(&both.in, norm->in);
     both.out = last->out;
     both.attr.at = NULL;
     both.attr.n = both.attr.cap = 0;

@@ -78,13 +78,6 @@ static bool is_linear(const Op *o) { return !strcmp(row(o->row)->shape, "linear"
 
 static bool is_conv(const Op *o) { return !strcmp(row(o->row)->shape, "conv"); }
 
-/* Does it have rows of all positions, with plan.positions: everywhere?  Then a region ends there. */
-static bool is_border(const Divide *d, const Op *o)
-{
-    const int part = row_part(row(o->row), "rows");
-    return d->everywhere && part >= 0 && (is_linear(o) || *row_swaps(row(part), PH_I));
-}
-
 /* Do its calls know how much there is, so that the last part may be shorter? */
 static bool knows_whole(int part)
 {
@@ -139,15 +132,6 @@ static bool sums_elsewhere(const Op *o, const Row *r, const RowAxes *a, int axis
     return false;
 }
 
-/* Is what stands behind it whole again? */
-static bool closes(const Op *o, const Row *r, const RowAxes *a, int axis)
-{
-    bool whole = true;
-    for (int k = 0; k < r->out.n; k++)
-        whole &= !divide_front(o, a, r->in.n + r->par.n + k, axis);
-    return whole;
-}
-
 static void take_op(Region *r, int i, int axis, int64_t pieces)
 {
     const Op *o = &r->g->op.at[i];
@@ -165,7 +149,10 @@ static void take_op(Region *r, int i, int axis, int64_t pieces)
         r->wrong = strf("%s would add over the devices", o->name);
     r->d->axis[i] = axis;
     *PUSH(&r->ops) = i;
-    r->closed |= part_row(o, &a, axis) >= 0 && closes(o, row_, &a, axis);
+    bool closed = part_row(o, &a, axis) >= 0;
+    for (int k = 0; closed && k < row_->out.n; k++)
+        closed = !divide_front(o, &a, row_->in.n + row_->par.n + k, axis);
+    r->closed |= closed;
     for (int k = 0; k < a.lists && !r->wrong; k++) {
         int thing = divide_thing(o, row_, k);
         bool par = k >= row_->in.n && k < row_->in.n + row_->par.n;
@@ -200,7 +187,9 @@ static void join(Region *r, int i, int list, int64_t outer)
     const Op *o = &r->g->op.at[i];
     RowAxes a;
     row_axes(row(o->row), &a);
-    if (is_border(r->d, o)) {           /* all of the weight; rows of x, unless it has columns */
+    const int part = row_part(row(o->row), "rows");
+    const bool border = r->d->everywhere && part >= 0 && (is_linear(o) || *row_swaps(row(part), PH_I));
+    if (border) {           /* all of the weight; rows of x, unless it has columns */
         const int par = list - row(o->row)->in.n;
         if (par < 0 ? r->d->axis[i] >= 0 && !divide_front(o, &a, list, r->d->axis[i]) : par < o->par.n && r->d->axis[i] < 0)
             r->wrong = strf("%s wants all of it", o->name);
@@ -257,25 +246,6 @@ static void take_tensor(Region *r, int t, int64_t outer)
     }
 }
 
-static void undo(Region *r)
-{
-    for (int i = 0; i < r->ops.n; i++)
-        r->d->axis[r->ops.at[i]] = -1;
-    for (int i = 0; i < r->tensors.n; i++)
-        r->d->of[r->tensors.at[i]] = (Cut){0};
-    for (int i = 0; i < r->states.n; i++)
-        r->d->of_state[r->states.at[i]] = (Cut){0};
-}
-
-/* Rows of the tensors whose parts go with the axis. */
-static int64_t rows_by(const Op *o, const RowAxes *a, int axis)
-{
-    for (int i = 0; i < a->axes; i++)
-        if (a->axis[i].by == axis + 1)
-            return axis_size(a, i, number_of, o);
-    return 0;
-}
-
 /* What is a sum: results without the axis, and gradients of operands without it. */
 static void count_sums(const Graph *g, const Op *o, int axis, Bytes *forward, Bytes *backward)
 {
@@ -300,7 +270,9 @@ static int64_t grow(const Graph *g, Divide *d, int seed, int axis, bool keep)
     RowAxes a;
     row_axes(row(o->row), &a);
     const int64_t size = axis_size(&a, axis, number_of, o);
-    Region r = {.g = g, .d = d, .uneven = size % parts_of(d, o, &a, axis) ? size : 0, .rows = rows_by(o, &a, axis)};
+    Region r = {.g = g, .d = d, .uneven = size % parts_of(d, o, &a, axis) ? size : 0};
+    for (int i = a.axes - 1; i >= 0; i--)
+        r.rows = a.axis[i].by == axis + 1 ? axis_size(&a, i, number_of, o) : r.rows;
     int64_t work = 0, bytes = 1;
     r.most = r.rows ? attr_int(o, "most") : 0;
     take_op(&r, seed, axis, 1);
@@ -310,8 +282,13 @@ static int64_t grow(const Graph *g, Divide *d, int seed, int axis, bool keep)
         work += g->op.at[r.ops.at[i]].flop;
         count_sums(g, &g->op.at[r.ops.at[i]], d->axis[r.ops.at[i]], &bytes, &bytes);
     }
-    if (r.wrong || !keep)
-        undo(&r);
+    const bool undo = r.wrong || !keep;
+    for (int i = 0; undo && i < r.ops.n; i++)
+        d->axis[r.ops.at[i]] = -1;
+    for (int i = 0; undo && i < r.tensors.n; i++)
+        d->of[r.tensors.at[i]] = (Cut){0};
+    for (int i = 0; undo && i < r.states.n; i++)
+        d->of_state[r.states.at[i]] = (Cut){0};
     d->why[seed] = r.wrong;
     return r.wrong ? -1 : work / bytes;
 }
@@ -351,11 +328,7 @@ static const char *no_seed(const Divide *d, const Op *o, const RowAxes *a, int a
 
 typedef struct { int op, axis; int64_t work; } Seed;
 
-static int by_work(const void *a, const void *b)
-{
-    const Seed *x = a, *y = b;
-    return x->work != y->work ? (x->work < y->work) - (x->work > y->work) : x->op - y->op;
-}
+ORDER(by_work, Seed, order_of(y->work, x->work), order_of(x->op, y->op))
 
 void divide_find(const Graph *g, int devices, const PlanSpec *p, Divide *to)
 {
@@ -380,8 +353,7 @@ void divide_find(const Graph *g, int devices, const PlanSpec *p, Divide *to)
                 *PUSH(&seed) = (Seed){i, axis, work};
         }
     }
-    if (seed.n)
-        qsort(seed.at, (size_t)seed.n, sizeof *seed.at, by_work);
+    SORT(seed.at, seed.n, by_work);
     for (int i = 0; i < seed.n; i++)
         if (to->axis[seed.at[i].op] < 0)
             grow(g, to, seed.at[i].op, seed.at[i].axis, true);
@@ -431,8 +403,7 @@ static void spread_attr(Op *o, const char *name, Cut c)
     const Attr *a = attr_find(o, name);
     if (!a || !c.rows)
         return;
-    attr_set(o, "all", a->i);
-    attr_set(o, a->name, room_of(NULL, a->i, c));
+    ATTRS(o, {"all", a->i}, {a->name, room_of(NULL, a->i, c)});
 }
 
 static void spread_op(const Graph *g, const Divide *d, Op *o, const RowAxes *a, int axis)

@@ -5,7 +5,6 @@
 #ifndef DIVIDE_H
 #define DIVIDE_H
 #include "build/axes.h"
-#include "model.h"
 
 /* So many stretches, each in contiguous parts, one a device; 0: whole.  uneven: the length of the axis, if the blocks do not
  * divide it; else 0.  rows: the data say how many of so many rows a device has, `most` at most; 0: parts are equal. */

@@ -15,25 +15,6 @@
 #include "rewrite.h"
 #include "rt/fp8.h"
 
-static bool fits(const Graph *g, const Op *o)
-{
-    static const char *const sizes[] = {"rows", "in", "out"};
-    bool all = match_is(o, "Linear") && !o->par_name && !g->state.at[o->par.at[0]].frozen;
-    for (int i = 0; i < 3 && all; i++)
-        all = attr_int(o, sizes[i]) % FP8_MULTIPLE == 0;
-    return all;
-}
-
-static Names names_of(const Graph *g)
-{
-    Names taken = {0};
-    for (int t = 0; t < g->tensor.n; t++)
-        names_put(&taken, name_as_c(g->tensor.at[t].name), 0);
-    for (int s = 0; s < g->state.n; s++)
-        names_put(&taken, name_as_c(g->state.at[s].name), 0);
-    return taken;
-}
-
 static void convert(Graph *g, Op *o, Names *taken)
 {
     int64_t rows = attr_int(o, "rows"), in = attr_int(o, "in"), out = attr_int(o, "out");
@@ -49,9 +30,8 @@ static void convert(Graph *g, Op *o, Names *taken)
     o->row = row_find("LinearFp8");
     attr_set(o, "tmp.F", rows * in + in * out + FP8_ROOM);
     attr_set(o, "idle", rows * out + rows * in);        /* of I: with that, it has room for W too (emit/pair.c) */
-    attr_set(o, "tmp.I", attr_int(o, "idle") + rows * out + in * out + FP8_ROOM);
-    attr_set(o, "tmp.W", rows * out + rows * in + FP8_ROOM);
-    attr_set(o, "history", FP8_HISTORY);
+    ATTRS(o, {"tmp.I", attr_int(o, "idle") + rows * out + in * out + FP8_ROOM}, {"tmp.W", rows * out + rows * in + FP8_ROOM},
+          {"history", FP8_HISTORY});
     bind_forward(g, o);
 }
 
@@ -60,11 +40,21 @@ void fp8(Graph *g, const Model *m)
     if (!m->train.fp8)
         return;
     State values = g->state.at[g->vals];
-    Names taken = names_of(g);
+    Names taken = {0};
+    for (EACH(const Tensor, t, g->tensor))
+        names_put(&taken, name_as_c(t->name), 0);
+    for (EACH(const State, s, g->state))
+        names_put(&taken, name_as_c(s->name), 0);
     g->state.n--;
-    for (int i = 0; i < g->nf; i++)
-        if (fits(g, &g->op.at[i]))
+    for (int i = 0; i < g->nf; i++) {
+        static const char *const sizes[] = {"rows", "in", "out"};
+        const Op *o = &g->op.at[i];
+        bool fits = match_is(o, "Linear") && !o->par_name && !g->state.at[o->par.at[0]].frozen;
+        for (int k = 0; k < 3 && fits; k++)
+            fits = attr_int(o, sizes[k]) % FP8_MULTIPLE == 0;
+        if (fits)
             convert(g, &g->op.at[i], &taken);
+    }
     g->vals = g->state.n;
     *PUSH(&g->state) = values;
     for (int i = 0; i < g->nf; i++)

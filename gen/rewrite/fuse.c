@@ -66,29 +66,19 @@ static bool joins(const Fuse *f, const PlanSpec *p, const Op *o, const Op *add)
 static void read_instead(Graph *g, int was, int now)
 {
     for (int i = 0; i < g->op.n; i++)
-        for (int k = 0; k < g->op.at[i].arg.n; k++) {
-            Arg *a = &g->op.at[i].arg.at[k];
+        for (EACH(Arg, a, g->op.at[i].arg))
             if (a->kind == ARG_READ && !a->state && a->index == was)
                 a->index = now;
-        }
-}
-
-/* The operator that takes the gradient back through forward operator `op`.  0: no gradient goes through it.  -1: there are
- * several, or one of another row. */
-static int way_back(const Graph *g, int op)
-{
-    int back = 0;
-    for (int i = g->nf; i < g->nb; i++)
-        if (g->op.at[i].fwd == op)
-            back = back || g->op.at[i].row != g->op.at[op].row ? -1 : i;
-    return back;
 }
 
 static void view(Fuse *f, const PlanSpec *p, int op)
 {
     Graph *g = f->g;
     const Op *o = &g->op.at[op];
-    int x = op_arg(o, "x")->index, y = result(o)->index, back = way_back(g, op);
+    int x = op_arg(o, "x")->index, y = result(o)->index, back = 0;
+    for (int i = g->nf; i < g->nb; i++)         /* the one call of backward; -1: there are several, or another */
+        if (g->op.at[i].fwd == op)
+            back = back || g->op.at[i].row != o->row ? -1 : i;
     const Tensor *from = &g->tensor.at[x];
     if (back < 0 || from->kind != T_ACT || match_apart(p, o, &g->op.at[from->op]))
         return;
@@ -146,8 +136,7 @@ const char *const fuse_words[FORMS] = {[FUSE_AUTO] = "auto", [FUSE_NONE] = "none
 
 const Model *fuse_as(const Model *m, int word)
 {
-    Model *with = alloc(sizeof *with);
-    *with = *m;
+    Model *with = COPY(m);
     with->plan.fuse = word;
     return with;
 }

@@ -179,19 +179,13 @@ static Op *new_op(Grad *w, int row, Phase phase)
     return o;
 }
 
-/* Gradients of losses are f32 in every job and one number; GradAdd adds in the compute type. */
-static int adding_row(const Grad *w, int of)
-{
-    const Op *made = &w->g->op.at[w->g->tensor.at[of].op];
-    for (int k = 0; k < made->out.n; k++)
-        if (made->out.at[k] == of && row(made->row)->out.at[k].type == 'f')
-            return row_find("LossAdd");
-    return row_find("GradAdd");
-}
-
 static int add(Grad *w, int of, int a, int b, const char *name)
 {
-    Op *o = new_op(w, adding_row(w, of), PH_I);
+    const Op *made = &w->g->op.at[w->g->tensor.at[of].op];
+    bool loss = false;          /* floats, whatever the compute type is */
+    for (int k = 0; k < made->out.n; k++)
+        loss |= made->out.at[k] == of && row(made->row)->out.at[k].type == 'f';
+    Op *o = new_op(w, row_find(loss ? "LossAdd" : "GradAdd"), PH_I);
     int y = new_gradient(w, of, name);
     *PUSH(&o->in) = a;
     *PUSH(&o->in) = b;
@@ -208,8 +202,7 @@ static int cut(Grad *w, int of, int term)
     int y = new_like(w, part_of(w->g, of), of, strf("%s.part", w->g->tensor.at[term].name));
     *PUSH(&o->in) = term;
     *PUSH(&o->out) = y;
-    attr_set(o, "n", shape_elements(&w->g->tensor.at[y].shape));
-    attr_set(o, "whole", shape_elements(&w->g->tensor.at[term].shape));
+    ATTRS(o, {"n", shape_elements(&w->g->tensor.at[y].shape)}, {"whole", shape_elements(&w->g->tensor.at[term].shape)});
     bind_forward(w->g, o);
     return y;
 }
@@ -282,14 +275,6 @@ static bool writes(const Op *o)
     return false;
 }
 
-/* A product whose other factor is a frozen weight is left out, and with it the arithmetic of one product. */
-static void lighten(Op *o, const Op *f)
-{
-    for (int i = 0; i < o->arg.n; i++)
-        if (row(o->row)->product && o->arg.at[i].kind == ARG_NONE && !strcmp(o->arg.at[i].token, "dweight"))
-            o->flop = o->flop - (f->flop - f->pass_flop) > o->pass_flop ? o->flop - (f->flop - f->pass_flop) : o->pass_flop;
-}
-
 /* The calls of one phase; one that would make nothing anybody wants is taken back. */
 static void bind_phase(Grad *w, Phase phase)
 {
@@ -305,7 +290,9 @@ static void bind_phase(Grad *w, Phase phase)
         const Op *f = &w->g->op.at[w->fwd];
         bind_call(w->g, o, text, f, gradient_tensor, w);
         op_work(o, f, w->g->compute, r->flop[phase]);
-        lighten(o, f);
+        for (EACH(const Arg, a, o->arg))            /* without the gradient of a weight, its work */
+            if (row(o->row)->product && a->kind == ARG_NONE && !strcmp(a->token, "dweight"))
+                o->flop = max_of(o->flop - (f->flop - f->pass_flop), o->pass_flop);
         if (!writes(o))
             w->g->op.n--;
     }

@@ -81,20 +81,13 @@ static void keep_operators(Graph *g, const int *into, const int *tensor)
     g->nb = nb;
 }
 
-/* By operator: its number among those that remain; that of the other one for what is gone. */
-static int *new_numbers(const Graph *g, const int *into)
-{
-    int n = 0, *number = alloc(sizeof *number * (size_t)g->op.n);
-    for (int i = 0; i < g->op.n; i++) {
-        number[i] = n;
-        n += into[i] == i;
-    }
-    return number;
-}
-
 void match_drop(Graph *g, const int *into)
 {
-    int *op = new_numbers(g, into), *tensor = alloc(sizeof *tensor * (size_t)g->tensor.n), n = 0;
+    int *op = alloc(sizeof *op * (size_t)g->op.n), *tensor = alloc(sizeof *tensor * (size_t)g->tensor.n), n = 0, ops = 0;
+    for (int i = 0; i < g->op.n; i++) {
+        op[i] = ops;
+        ops += into[i] == i;
+    }
     for (int t = 0; t < g->tensor.n; t++) {
         Tensor x = g->tensor.at[t];
         tensor[t] = n;

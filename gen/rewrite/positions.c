@@ -280,10 +280,7 @@ static int exchange(Positions *p, bool heads, int t, const Op *by)
     Op o = {.name = y.name, .layer = by->layer, .row = row_find(heads ? "Heads" : "Rows"), .phase = PH_F, .loc = by->loc};
     *PUSH(&o.in) = t;
     *PUSH(&o.out) = g->tensor.n - 1;
-    attr_set(&o, "rows", rows);
-    attr_set(&o, "mine", room);
-    attr_set(&o, "pieces", c.outer / rows);
-    attr_set(&o, "width", all / c.outer);
+    ATTRS(&o, {"rows", rows}, {"mine", room}, {"pieces", c.outer / rows}, {"width", all / c.outer});
     bind_forward(g, put(p, o));
     return g->tensor.n - 1;
 }

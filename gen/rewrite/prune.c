@@ -28,8 +28,7 @@ static void keep_states(Graph *g)
     }
     g->state.n = n;
     g->vals = to[g->vals];
-    for (int i = 0; i < g->op.n; i++) {
-        Op *o = &g->op.at[i];
+    for (EACH(Op, o, g->op)) {
         for (int k = 0; k < o->arg.n; k++)
             if (o->arg.at[k].state)
                 o->arg.at[k].index = to[o->arg.at[k].index];

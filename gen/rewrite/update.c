@@ -83,11 +83,9 @@ static const Arg *meaning(const Update *u, const char *token)
 static Bytes moved(const Graph *g, const Op *o)
 {
     Bytes sum = 0;
-    for (int i = 0; i < o->arg.n; i++) {
-        const Arg *a = &o->arg.at[i];
+    for (EACH(const Arg, a, o->arg))
         if (a->state && a->kind != ARG_VALS)
             sum += g->state.at[a->index].bytes * (a->kind == ARG_UPDATE ? 2 : 1);
-    }
     return sum;
 }
 
@@ -164,8 +162,7 @@ static void list_params(Update *u)
 static void make_blocks(Update *u)
 {
     Shape all = {1, {0}};
-    for (int i = 0; i < u->param.n; i++) {
-        Param *q = &u->param.at[i];
+    for (EACH(Param, q, u->param)) {
         if (u->g->state.at[q->p].outer)
             continue;
         q->each = norm_block(u->m, q->n);
@@ -181,8 +178,7 @@ static void make_states(Update *u)
 {
     const Train *t = u->t;
     Shape one = {1, {1}}, all = {1, {u->param.n}};
-    for (int i = 0; i < u->param.n; i++) {
-        Param *q = &u->param.at[i];
+    for (EACH(Param, q, u->param)) {
         if (t->opt == OPT_ADAMW || t->opt == OPT_NADAMW || t->momentum != 0)
             q->m = of_param(u, q->p, "m", S_MOMENT1);
         if (t->opt != OPT_SGD)
@@ -196,8 +192,7 @@ static void make_states(Update *u)
         return;
     int norm = t->clip_each ? -1 : new_state(u, "norm", S_NORM, F64, all, -1);
     int clip = t->clip_each ? -1 : new_state(u, "clip", S_CLIP, F32, one, -1);
-    for (int i = 0; i < u->param.n; i++) {
-        Param *q = &u->param.at[i];
+    for (EACH(Param, q, u->param)) {
         const char *name = u->g->state.at[q->p].name;
         q->norm = t->clip_each ? new_state(u, strf("%s.norm", name), S_NORM, F64, one, q->p) : norm;
         q->clip = t->clip_each ? new_state(u, strf("%s.clip", name), S_CLIP, F32, one, q->p) : clip;

@@ -335,8 +335,7 @@ int order_steps(const Plan *p, int device)
         return 1;
     Actions run = order_run(p, &p->dev.at[device].order, overlap + 2);
     int begun = 0, ended = 0, most = 0;
-    for (int i = 0; i < run.n; i++) {
-        const Action *k = &run.at[i];
+    for (EACH(const Action, k, run)) {
         if (k->kind == K_F && k->step >= begun)
             begun = k->step + 1;
         if (k->kind == K_U && k->update == U_STEP)
@@ -353,8 +352,7 @@ bool order_holds(const Plan *p, int device)
     if (overlap == 0)
         return false;
     Actions run = order_run(p, &p->dev.at[device].order, overlap + 2);
-    for (int i = 0; i < run.n; i++) {
-        const Action *k = &run.at[i];
+    for (EACH(const Action, k, run)) {
         if (k->kind == K_B || k->kind == K_W)
             made = k->step;
         if (k->kind == K_U && k->update == U_STEP && k->step < made)

@@ -7,11 +7,9 @@
 
 static void put_list(Plan *p, int device, const Actions *list)
 {
-    for (int i = 0; i < list->n; i++) {
-        const Action *k = &list->at[i];
+    for (EACH(const Action, k, *list))
         if (k->kind == K_F || k->kind == K_B || k->kind == K_I || k->kind == K_W)
             sched_put(p, device, k->kind, k->chunk, k->mb);
-    }
 }
 
 int schedule_optimal(Plan *p)

@@ -127,22 +127,17 @@ static void merge_blocks(Plan *p, int device)
     }
 }
 
-static bool has_ties(const Plan *p)
-{
-    const bool *joined = plan_joined(p);
-    for (int s = 0; s < p->g->state.n; s++)
-        if (joined[s])
-            return true;
-    return false;
-}
-
 /* With train.shard norms need the blocks of all rows, and each row hands on what it has updated before copies are made.
  * Rows add ties in parts, and hand those on before norms. */
 const UpdatePart *update_parts(const Plan *p)
 {
     static const UpdatePart plain[] = {U_TIES, U_GATHER, U_NORM, U_STEP, U_NONE},
                             sharded[] = {U_TIES, U_GATHER, U_SUMS, U_NORM, U_STEP, U_COPIES, U_NONE};
-    return (p->m->train.shard ? sharded : plain) + !has_ties(p);
+    const bool *joined = plan_joined(p);
+    bool ties = false;
+    for (int s = 0; s < p->g->state.n; s++)
+        ties |= joined[s];
+    return (p->m->train.shard ? sharded : plain) + !ties;
 }
 
 static void update(Plan *p, int device)
@@ -498,8 +493,7 @@ static int make_order(Plan *p)
 static Ints copied(const Ints *list)
 {
     Ints to = {0};
-    for (int i = 0; i < list->n; i++)
-        *PUSH(&to) = list->at[i];
+    APPEND(&to, *list);
     return to;
 }
 
@@ -535,8 +529,7 @@ int order_flight(const Plan *p, int chunk)
     int now = 0, most = 0;
     if (schedule_of(p->schedule)->infers)       /* nothing waits for a backward */
         return 1;
-    for (int i = 0; i < list->n; i++) {
-        const Action *k = &list->at[i];
+    for (EACH(const Action, k, *list)) {
         if (k->chunk != chunk)
             continue;
         now += k->kind == K_F;

@@ -248,9 +248,7 @@ void sched_replicate(Plan *p)
         }
     }
     for (int d = 0; d < p->devices; d++)
-        for (int i = 0; i < p->dev.at[d].order.n; i++) {
-            Action *k = &p->dev.at[d].order.at[i];
+        for (EACH(Action, k, p->dev.at[d].order))
             if (k->kind == K_MERGE || k->kind == K_SHARE)
                 k->from_device = plan_partner(p, d, k->chunk, k->tree_level);
-        }
 }

@@ -5,20 +5,15 @@
  */
 #include "sched.h"
 
-static ActionKind kind_of(const OrderTable *t, char kind)
-{
-    return kind == 'F' ? K_F : kind == 'W' ? K_W : kind == 'I' || t->split ? K_I : K_B;
-}
-
 int schedule_table(Plan *p)
 {
     const OrderTable *t = p->m->plan.table;
     if (!t || t->devices != plan_stages(p) || t->micro != plan_micro(p))
         return 1;
     for (int d = 0; d < t->devices; d++)
-        for (int i = 0; i < t->line.at[d].n; i++) {
-            const TableCell *x = &t->line.at[d].at[i];
-            sched_put(p, d, kind_of(t, x->kind), x->chunk, x->mb);
+        for (EACH(const TableCell, x, t->line.at[d])) {
+            ActionKind kind = x->kind == 'F' ? K_F : x->kind == 'W' ? K_W : x->kind == 'I' || t->split ? K_I : K_B;
+            sched_put(p, d, kind, x->chunk, x->mb);
             if (t->split && x->kind == 'B')
                 sched_put(p, d, K_W, x->chunk, x->mb);
         }

@@ -206,17 +206,6 @@ static void check_ranges(const Record *r, const Table *t, const void *from, cons
                 in_range(r, f->key, *(const int *)(const void *)((const char *)from + f->at), -1, ranges[i].n);
 }
 
-/* A word of dpgen's own, which ends up in the emitted folder. */
-static void check_schedule(const Record *r, const Plan *p)
-{
-    Strs names = {0};
-    for (const Schedule *s = schedules; s->name; s++)
-        *PUSH(&names) = s->name;
-    if (schedule_open(p->schedule) || !schedule_of(p->schedule))
-        err(text_value(r, "schedule"), did_you_mean(p->schedule, names.at, names.n, "schedule=auto"),
-            "no schedule is called '%s'", p->schedule);
-}
-
 /* Copies of the model, before all of them have chunks. */
 static int rows_said(const Plan *p)
 {
@@ -239,7 +228,12 @@ static void read_plan_line(Scanner *s, const Record *r, Plan *p, const PlanRecor
     if (p->devices % plan_replicas(p) || p->g->groups % rows_said(p) || plan_replicas(p) & (plan_replicas(p) - 1))
         err(r->at, NULL, "%d replicas on %d devices, of %lld gradient groups", p->replicas, p->devices,
             (long long)p->g->groups);
-    check_schedule(r, p);
+    Strs names = {0};
+    for (const Schedule *s = schedules; s->name; s++)
+        *PUSH(&names) = s->name;
+    if (schedule_open(p->schedule) || !schedule_of(p->schedule))
+        err(text_value(r, "schedule"), did_you_mean(p->schedule, names.at, names.n, "schedule=auto"),
+            "no schedule is called '%s'", p->schedule);
     p->key_at = text_value(r, "key");
     p->space_at = text_value(r, "space");
     /* A remark for people: no sign in it means anything to a shell, a page or a terminal. */
@@ -443,8 +437,7 @@ Plan *read_plan(const char *path, const Graph *g)
      * is another one than here. */
     const Record *first = NULL;         /* that differs */
     int n = 0;
-    for (int i = 0; i < s.record.n; i++) {
-        const Record *r = &s.record.at[i];
+    for (EACH(const Record, r, s.record)) {
         if (strcmp(r->word, "place"))
             continue;
         if (!first && (n >= g->op.n || strcmp(r->name, s.ref[R_OP].name.at[n])))

@@ -26,12 +26,7 @@
 
 typedef struct { const char *name; int index; } TextNamed;
 
-static int by_name(const void *a, const void *b)
-{
-    const TextNamed *x = a, *y = b;
-    int order = strcmp(x->name, y->name);
-    return order ? order : x->index - y->index;
-}
+ORDER(by_name, TextNamed, strcmp(x->name, y->name), order_of(x->index, y->index))
 
 /* qsort is told everything that decides, so equal names keep their order on every C library. */
 static TextNamed *sorted(const Refs *r)
@@ -39,8 +34,7 @@ static TextNamed *sorted(const Refs *r)
     TextNamed *list = alloc((size_t)r->name.n * sizeof *list);
     for (int i = 0; i < r->name.n; i++)
         list[i] = (TextNamed){r->name.at[i], i};
-    if (r->name.n)
-        qsort(list, (size_t)r->name.n, sizeof *list, by_name);
+    SORT(list, r->name.n, by_name);
     return list;
 }
 
@@ -506,8 +500,7 @@ void text_once(Scanner *s, RefKind kind, const Table *t)
 
 void text_known(const Scanner *s, const Table *const *tables)
 {
-    for (int i = 0; i < s->record.n; i++) {
-        const Record *r = &s->record.at[i];
+    for (EACH(const Record, r, s->record)) {
         Strs words = {0};
         bool known = false;
         for (const Table *const *t = tables; *t; t++) {
@@ -519,3 +512,20 @@ void text_known(const Scanner *s, const Table *const *tables)
         err(r->at, did_you_mean(r->word, words.at, words.n, NULL), "no record begins with '%s'", r->word);
     }
 }
+
+/* The letters of -d, one for each pass that leaves something to print. */
+const Dump dumps[] = {
+    {'b', "build",  "forward operators, blocks and repeats expanded"},
+    {'s', "shape",  "shapes, types, bytes, states"},
+    {'g', "grad",   "backward and update operators"},
+    {'f', "fuse",   "neighbours that are one call: the const Graph"},
+    {'o', "order",  "computations of each device"},
+    {'p', "part",   "operator -> chunk"},
+    {'k', "keep",   "tensor -> keep, recompute or offload"},
+    {'c', "comm",   "the whole action lists"},
+    {'l', "lower",  "routines, buffers, pools"},
+    {'m', "mem",    "offsets and owner intervals"},
+    {'t', "sim",    "predicted times"},
+    {'a', "all",    "the whole plan, for --from"},
+    {0, NULL, NULL},
+};

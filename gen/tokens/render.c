@@ -67,8 +67,7 @@ static const Value *look_up(const Run *run, const char *name)
 
 static void bind(Run *run, const char *name, Value v)
 {
-    Value *to = alloc(sizeof *to);
-    *to = v;
+    Value *to = COPY(&v);
     for (int i = run->scope; i < run->names.n; i++)
         if (!strcmp(run->names.at[i].name, name)) {
             run->names.at[i].value = to;

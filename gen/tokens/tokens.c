@@ -7,7 +7,6 @@
  */
 #include "command.h"
 #include "chat.h"
-#include "rt/tokens/tokens.h"
 
 enum { MOST = 1 << 29 };         /* so that numbers of tokens fit */
 

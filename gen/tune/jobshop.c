@@ -175,13 +175,6 @@ static int reach(const JobShop *x, const Ints *list, int from, int to)
     return at;
 }
 
-static void keep_best(Improver *k)
-{
-    k->least = k->value;
-    for (int d = 0; d < k->x->devices; d++)
-        memcpy(k->best[d].at, k->list[d].at, sizeof(int) * (size_t)k->list[d].n);
-}
-
 static void try_move(Improver *k, Ns allowed)
 {
     /* Most moves are short. */
@@ -204,15 +197,11 @@ static void try_move(Improver *k, Ns allowed)
         return;
     }
     k->value = step;
-    if (step < k->least)
-        keep_best(k);
-}
-
-static void restart(Improver *k)
-{
+    if (step >= k->least)
+        return;
+    k->least = step;
     for (int d = 0; d < k->x->devices; d++)
-        memcpy(k->list[d].at, k->best[d].at, sizeof(int) * (size_t)k->list[d].n);
-    k->value = k->least;
+        memcpy(k->best[d].at, k->list[d].at, sizeof(int) * (size_t)k->list[d].n);
 }
 
 static Ns longest(const JobShop *x)
@@ -239,7 +228,10 @@ bool jobshop_improve(const JobShop *x, Ints *list, int64_t *steps)
     Ns high = longest(k.x), bound = jobshop_bound(k.x);
     for (int fall = 0; fall < FALLS && k.least > bound; fall++) {
         int64_t end = *k.steps - share;
-        for (restart(&k); *k.steps > end && k.least > bound;)
+        for (int d = 0; d < k.x->devices; d++)
+            memcpy(k.list[d].at, k.best[d].at, sizeof(int) * (size_t)k.list[d].n);
+        k.value = k.least;
+        while (*k.steps > end && k.least > bound)
             try_move(&k, high * ((*k.steps - end) * 64 / (share + 1)) / 64);
     }
     return k.least < first;
@@ -286,16 +278,6 @@ static JobshopChoice choose(const Greedy *k, int d)
     return best;
 }
 
-static void take(Greedy *k, int d, JobshopChoice a, Ints *list)
-{
-    const JobShop *x = k->x;
-    int kind = jobshop_kind(x, a.op), c = jobshop_chunk(x, a.op);
-    *PUSH(&list[d]) = a.op;
-    k->done[kind * x->chunks + c]++;
-    k->run.now[d] = k->run.end[a.op] = a.at + length(x, kind, c);
-    k->now[d] += takes(x, a.op) - leaves(x, a.op);
-}
-
 bool jobshop_greedy(const JobShop *x, int ahead, bool wait, Ints *list)
 {
     Greedy k = {.x = x, .run = run_new(x), .done = alloc(sizeof(int) * (size_t)(JOBSHOP_KINDS * x->chunks)),
@@ -315,7 +297,11 @@ bool jobshop_greedy(const JobShop *x, int ahead, bool wait, Ints *list)
         }
         if (at < 0)
             break;
-        take(&k, at, best, list);
+        int kind = jobshop_kind(x, best.op), c = jobshop_chunk(x, best.op);
+        *PUSH(&list[at]) = best.op;
+        k.done[kind * x->chunks + c]++;
+        k.run.now[at] = k.run.end[best.op] = best.at + length(x, kind, c);
+        k.now[at] += takes(x, best.op) - leaves(x, best.op);
     }
     bool all = true;
     for (int i = 0; i < JOBSHOP_KINDS * x->chunks; i++)

@@ -17,7 +17,6 @@
  * of a device that need most at different times.
  */
 #include "tune.h"
-#include "budgets.h"
 #include "exact/exact.h"
 
 typedef struct {
@@ -58,8 +57,7 @@ static Ints *computations_of(OptimalTuner *x, const Plan *p)
     Ints *list = alloc(sizeof *list * (size_t)x->n);
     memset(x->joint, 0, (size_t)x->chunks);
     for (int d = 0; d < x->n; d++)
-        for (int i = 0; i < p->dev.at[d].order.n; i++) {
-            const Action *k = &p->dev.at[d].order.at[i];
+        for (EACH(const Action, k, p->dev.at[d].order)) {
             int kind = k->kind == K_F ? JOBSHOP_F : k->kind == K_W ? JOBSHOP_W : JOBSHOP_I;
             if (k->kind != K_F && k->kind != K_B && k->kind != K_I && k->kind != K_W)
                 continue;
@@ -230,21 +228,12 @@ static void set_limits(OptimalTuner *x)
     }
 }
 
-static int *cuts_of(const Plan *p)
-{
-    Ints cuts = {0};
-    if (p->chunk.n == 0 || !part_cuts(p, &cuts))
-        return NULL;
-    *PUSH(&cuts) = p->g->nf - 1;
-    return cuts.at;
-}
-
 static OptimalTuner *tuner_new(const Plan *p, const Bytes *limit)
 {
     OptimalTuner *x = alloc(sizeof *x);
     int n = plan_stages(p), chunks = plan_chunks(p);
     size_t bytes = sizeof(int64_t) * (size_t)chunks;
-    *x = (OptimalTuner){.p = p, .limit = limit, .n = n, .chunks = chunks, .m = plan_micro(p), .last = cuts_of(p),
+    *x = (OptimalTuner){.p = p, .limit = limit, .n = n, .chunks = chunks, .m = plan_micro(p), .last = part_last(p, chunks),
                         .value = INT64_MAX};
     for (int k = 0; k < JOBSHOP_KINDS; k++)
         x->time[k] = alloc(bytes);
@@ -271,30 +260,17 @@ static OptimalTuner *tuner_new(const Plan *p, const Bytes *limit)
 typedef struct { Ints *list; bool *joint; Ns step; } Start;
 typedef VEC(Start) Starts;
 
-static Ints *copy_of(const OptimalTuner *x, const Ints *list)
-{
-    Ints *to = alloc(sizeof *to * (size_t)x->n);
-    for (int d = 0; d < x->n; d++)
-        for (int i = 0; i < list[d].n; i++)
-            *PUSH(&to[d]) = list[d].at[i];
-    return to;
-}
-
-static bool is_same(const OptimalTuner *x, const Start *a, const Start *b)
-{
-    bool same = a->step == b->step && !memcmp(a->joint, b->joint, (size_t)x->chunks);
-    for (int d = 0; d < x->n && same; d++)
-        same = !memcmp(a->list[d].at, b->list[d].at, sizeof(int) * (size_t)a->list[d].n);
-    return same;
-}
-
 /* Sorted by step; equal ones as they come. */
 static void add_start(const OptimalTuner *x, Starts *all, Ints *list)
 {
     Start s = {list, memcpy(alloc((size_t)x->chunks), x->joint, (size_t)x->chunks), jobshop_step(&x->jobshop, list)};
-    for (int i = 0; i < all->n; i++)
-        if (is_same(x, &s, &all->at[i]))
+    for (EACH(const Start, b, *all)) {
+        bool same = s.step == b->step && !memcmp(s.joint, b->joint, (size_t)x->chunks);
+        for (int d = 0; d < x->n && same; d++)
+            same = !memcmp(s.list[d].at, b->list[d].at, sizeof(int) * (size_t)s.list[d].n);
+        if (same)
             return;
+    }
     PUSH(all);
     int at = all->n - 1;
     for (; at > 0 && all->at[at - 1].step > s.step; at--)
@@ -328,7 +304,9 @@ static bool improve(OptimalTuner *x, const Start *s, int64_t steps)
     for (int d = 0; d < x->n; d++)
         x->room[d] = x->whole[d] - x->need[d] + jobshop_peak(&x->jobshop, s->list, d);
     for (int round = 0; round < ROUNDS; round++) {
-        Ints *list = copy_of(x, s->list);
+        Ints *list = alloc(sizeof *list * (size_t)x->n);
+        for (int d = 0; d < x->n; d++)
+            APPEND(&list[d], s->list[d]);
         int64_t left = steps / ROUNDS;
         if (!jobshop_improve(&x->jobshop, list, &left) || judge(x, list))
             break;
@@ -353,15 +331,6 @@ const Actions *lists_of(const Plan *p, const Bytes *limit, const Plans *from)
 }
 
 /* ---- the bound ------------------------------------------------------------------------------------------------------- */
-
-/* Each chunk waits for the one before it, and is waited for by it. */
-static bool is_chain(const OptimalTuner *x, const Facts *f)
-{
-    bool chain = true;
-    for (int c = 1; c < x->chunks; c++)
-        chain &= facts_link(f, c, first_of(x, c), x->last[c]).near >= first_of(x, c - 1);
-    return chain;
-}
 
 /* Are times and messages of the other direction those of the first? */
 static bool is_mirrored(const OptimalTuner *x)
@@ -403,6 +372,9 @@ Ns lists_bound(const Plan *p, const Bytes *limit)
         if (x->back)
             x->room[x->back[c]] -= least.states;
     }
-    Ns closed = bound_closed(f), chained = is_chain(x, f) ? jobshop_bound(&x->jobshop) : 0;
+    bool chain = true;
+    for (int c = 1; c < x->chunks; c++)
+        chain &= facts_link(f, c, first_of(x, c), x->last[c]).near >= first_of(x, c - 1);
+    Ns closed = bound_closed(f), chained = chain ? jobshop_bound(&x->jobshop) : 0;
     return chained > closed ? chained : closed;
 }

@@ -20,7 +20,6 @@
  * Not handled: packing; more lead than zb-h2 has, or less than 1f1b.
  */
 #include "tune.h"
-#include "budgets.h"
 #include "exact/exact.h"
 
 #define NEVER INT64_MAX
@@ -171,15 +170,6 @@ static bool improve(PacesTuner *x)
     return false;
 }
 
-static int *cuts_of(const Plan *p, int n)
-{
-    Ints cuts = {0};
-    if (p->chunk.n == 0 || !part_cuts(p, &cuts))
-        return NULL;
-    *PUSH(&cuts) = p->g->nf - 1;
-    return cuts.n == n ? cuts.at : NULL;
-}
-
 static Pace pace_new(int n)
 {
     return (Pace){alloc(sizeof(int) * (size_t)n), alloc(sizeof(int) * (size_t)n)};
@@ -188,7 +178,7 @@ static Pace pace_new(int n)
 bool paces_of(const Plan *p, const Bytes *limit, Ints *lead, Ints *lag)
 {
     int n = plan_stages(p);
-    PacesTuner x = {.p = p, .limit = limit, .n = n, .last = cuts_of(p, n), .known = alloc(sizeof(Knowns) * (size_t)n),
+    PacesTuner x = {.p = p, .limit = limit, .n = n, .last = part_last(p, n), .known = alloc(sizeof(Knowns) * (size_t)n),
                     .best = pace_new(n), .now = pace_new(n), .value = NEVER, .left = PACE_TRIALS};
     x.joins = schedule_of(p->schedule)->joins;
     if (!x.last)

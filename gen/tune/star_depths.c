@@ -26,11 +26,7 @@ void star_depths(const Ns *load, int stages, Ns period, int *depth)
     }
 }
 
-static int by_time(const void *a, const void *b)
-{
-    const Ns *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
+ORDER(by_time, Ns, order_of(*x, *y))
 
 /* Groups change where the period passes the sum of neighbours; none can be shorter than the longest load. */
 static int periods(const Ns *load, int stages, Ns *period)
@@ -45,7 +41,7 @@ static int periods(const Ns *load, int stages, Ns *period)
             if ((sum += load[j]) >= most)
                 period[count++] = sum;
     }
-    qsort(period, (size_t)count, sizeof *period, by_time);
+    SORT(period, count, by_time);
     for (int i = 0; i < count; i++)
         if (kept == 0 || period[i] != period[kept - 1])
             period[kept++] = period[i];
@@ -59,8 +55,7 @@ static void loads_of(const Plan *p, Ns *load)
     for (int i = 0; i < 2 * stages - 1; i++)
         load[i] = 0;
     for (int d = 0; d < stages; d++)
-        for (int i = 0; i < p->dev.at[d].list.n; i++) {
-            const Action *k = &p->dev.at[d].list.at[i];
+        for (EACH(const Action, k, p->dev.at[d].list)) {
             if (k->mb != 0)
                 continue;
             if (k->routine >= 0)

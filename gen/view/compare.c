@@ -9,8 +9,6 @@
  * b* is the largest micro-batch of largest.c, at a fixed number of micro-batches in a step; batch* the samples of that step.
  */
 #include "compare.h"
-#include "view/nofit.h"
-#include "search/search.h"
 #include <time.h>
 #include <unistd.h>
 
@@ -68,8 +66,7 @@ Outcome view_outcome(const Plan *p, const Plan *failed)
 static Outcome plan_at(Compare *c, int64_t batch, bool open)
 {
     bool layout = c->planner->layout;
-    Model *with = alloc(sizeof *with);
-    *with = *c->m;
+    Model *with = COPY(c->m);
     with->plan.planner = c->planner->name;
     with->plan.schedule = open ? c->m->plan.schedule : schedule_of(c->m->plan.schedule)->name;
     if (!open || (!layout && !c->m->plan.replicas_auto && !team_open(c->m)))
@@ -121,35 +118,19 @@ static void ask_again(Compare *c)
         r->most = largest(probe, c, MOST_BATCH, hint);
 }
 
-/* The bound is of one depth, width, micro-batch and schedule: those of `exact`. */
-static bool bounded(const Compare *c, const CompareEntry *r)
-{
-    const Outcome *a = &r->here, *b = &c->first;
-    return a->fits && c->bound > 0 && a->devices == b->devices && a->stages == b->stages && a->replicas == b->replicas &&
-        a->tensor == b->tensor && a->batch == b->batch && !strcmp(a->schedule, b->schedule);
-}
-
 const char *compare_gap(const Compare *c, const CompareEntry *r)
 {
-    if (!bounded(c, r))
-        return "-";
-    return strf("%.1f %%", 100.0 * (double)(r->here.step - c->bound) / (double)c->bound);
+    /* The bound is of one depth, width, micro-batch and schedule: those of `exact`. */
+    const Outcome *a = &r->here, *b = &c->first;
+    bool bounded = a->fits && c->bound > 0 && a->devices == b->devices && a->stages == b->stages &&
+        a->replicas == b->replicas && a->tensor == b->tensor && a->batch == b->batch && !strcmp(a->schedule, b->schedule);
+    return !bounded ? "-" : strf("%.1f %%", 100.0 * (double)(r->here.step - c->bound) / (double)c->bound);
 }
 
 /* samples/s from ns of a thousand */
 double compare_rate(Ns ns)
 {
     return ns > 0 ? 1e12 / (double)ns : 0;
-}
-
-static int name_width(const Compare *c)
-{
-    int wide = 10;
-    for (int i = 0; i < c->entry.n; i++) {
-        int n = (int)strlen(c->entry.at[i].planner->name);
-        wide = n > wide ? n : wide;
-    }
-    return wide;
 }
 
 static void print_row(const Compare *c, const CompareEntry *r, int wide)
@@ -204,7 +185,9 @@ static int by_step(const void *a, const void *b)
 
 static void print_table(const Compare *c, int64_t batch)
 {
-    int wide = name_width(c);
+    int wide = 10;
+    for (int i = 0; i < c->entry.n; i++)
+        wide = (int)max_of(wide, (int64_t)strlen(c->entry.at[i].planner->name));
     printf("%s on %s, %s, %" PRId64 " micro-batches; steps at %" PRId64 " samples a micro-batch, %s times\n",
            c->m->name, view_width(c->m, devices_for(c->m, c->m->plan.stages_max)), c->schedule, c->micro, batch,
            compare_times(c));
@@ -219,8 +202,7 @@ static void print_table(const Compare *c, int64_t batch)
                planners->name, c->m->plan.replicas_auto ? ", of as many stages and replicas" : "");
     if (!c->quick)
         printf("  b* is the largest micro-batch that fits, batch* the samples of a step of such, samples/s* its rate\n");
-    for (int i = 0; i < c->entry.n; i++) {
-        const CompareEntry *r = &c->entry.at[i];
+    for (EACH(const CompareEntry, r, c->entry)) {
         const char *note = r->here.fits ? r->here.note : strlen(r->here.why) < 69 ? NULL : r->here.why;
         printf("  %-*s chooses %s%s%s%s\n", wide, r->planner->name, planner_space(r->planner, &(Plan){.m = c->m}),
                compare_choice(c, r, batch), note ? "; " : "", note ? note : "");
@@ -323,7 +305,7 @@ int view_compare(const Options *x, const Model *m)
     c.first = first.here;
     if (x->json)
         print_json(&c, batch);
-    qsort(c.entry.at, (size_t)c.entry.n, sizeof *c.entry.at, by_step);
+    SORT(c.entry.at, c.entry.n, by_step);
     if (!x->json)
         print_table(&c, batch);
     if (x->out)

@@ -7,7 +7,6 @@
 #define COMPARE_H
 #include "view.h"
 #include "view/largest.h"
-#include "planner.h"
 
 typedef struct {                /* what a plan comes to */
     bool fits;

@@ -7,15 +7,13 @@
  * bar, or the limit does where it is near.  Rows stand by step.
  */
 #include "compare.h"
-#include "emit/emit.h"
 
 typedef struct { Ns least, most; int64_t b; } CompareRange; /* of steps; the largest b* */
 
 static CompareRange range_of(const Compare *c)
 {
     CompareRange r = {INT64_MAX, 0, 0};
-    for (int i = 0; i < c->entry.n; i++) {
-        const CompareEntry *e = &c->entry.at[i];
+    for (EACH(const CompareEntry, e, c->entry)) {
         r.b = e->most.b > r.b ? e->most.b : r.b;
         if (!e->here.fits)
             continue;
@@ -130,12 +128,10 @@ static void print_spaces(FILE *f, const Compare *c, int64_t batch)
 {
     fprintf(f, "<h2>The space of each planner</h2>\n");
     page_table(f, "spaces");
-    for (int i = 0; i < c->entry.n; i++) {
-        const CompareEntry *e = &c->entry.at[i];
+    for (EACH(const CompareEntry, e, c->entry))
         fprintf(f, "<tr><td>%s</td><td class=\"wrap\">%s%s%s%s</td></tr>\n", quote_html(e->planner->name),
                 quote_html(planner_space(e->planner, &(Plan){.m = c->m})), quote_html(compare_choice(c, e, batch)),
                 e->here.note ? "; " : "", quote_html(e->here.note ? e->here.note : ""));
-    }
     fprintf(f, "</table></div>\n");
 }
 

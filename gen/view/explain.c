@@ -7,8 +7,6 @@
  * (a result kept, a cut elsewhere) is answered by making that plan, with all else unchanged.
  */
 #include "view.h"
-#include "search/search.h"
-#include "emit/emit.h"
 
 typedef struct { FILE *f; const Plan *p; const Graph *g; } Topic;
 
@@ -34,8 +32,7 @@ static const char *readers(const Plan *p, int t, int from, int to)
     const char *text = "", *last = "";
     int n = 0;
     for (int o = from; o < to; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, g->op.at[o].arg)) {
             if (a->kind != ARG_READ || a->state || a->index != t || !strcmp(last, g->op.at[o].name))
                 continue;
             last = g->op.at[o].name;
@@ -76,12 +73,10 @@ static const char *in_return(const Plan *p, const Plan *other)
 /* The same cuts with the results of an operator kept. */
 static const char *if_kept(const Plan *p, int op)
 {
-    Model *with = alloc(sizeof *with);
+    Model *with = COPY(p->m);
     Ints cuts = {0};
-    *with = *p->m;
     with->plan.keep = with->plan.names = (Strs){0};
-    for (int i = 0; i < p->m->plan.keep.n; i++)
-        *PUSH(&with->plan.keep) = p->m->plan.keep.at[i];
+    APPEND(&with->plan.keep, p->m->plan.keep);
     *PUSH(&with->plan.keep) = p->g->op.at[op].name;
     for (int i = 0; i < p->m->plan.names.n; i++)
         if (strcmp(p->m->plan.names.at[i], p->g->op.at[op].name))
@@ -228,10 +223,8 @@ static bool explain_gradient(const Topic *a, int t)
 
 static bool explain_tensor(const Topic *a, const char *what)
 {
-    int t = 0;
-    while (t < a->g->tensor.n && strcmp(a->g->tensor.at[t].name, what))
-        t++;
-    if (t == a->g->tensor.n)
+    int t = INDEX_OF(a->g->tensor.at, a->g->tensor.n, what);
+    if (t < 0)
         return false;
     const Tensor *x = &a->g->tensor.at[t];
     if (x->kind == T_INPUT)
@@ -255,25 +248,12 @@ static void add_states(const Plan *p, int device, int of, Bytes *at)
     }
 }
 
-static void print_holdings(FILE *f, const Bytes *at)
-{
-    const char *comma = "";
-    for (int k = 0; k < H_KINDS; k++)
-        if (at[k] > 0) {
-            fprintf(f, "%s %s %s", comma, holding_name[k], size_text(at[k]));
-            comma = ",";
-        }
-    fprintf(f, "%s\n", *comma ? "" : " nothing");
-}
-
 /* A parameter, by its own name or that of its gradient, copy or moments; or another state. */
 static bool explain_state(const Topic *a, const char *what)
 {
     const Graph *g = a->g;
-    int named = 0;
-    while (named < g->state.n && strcmp(g->state.at[named].name, what))
-        named++;
-    if (named == g->state.n)
+    int named = INDEX_OF(g->state.at, g->state.n, what);
+    if (named < 0)
         return false;
     int s = g->state.at[named].param >= 0 ? g->state.at[named].param : named;
     const State *x = &g->state.at[s];
@@ -301,8 +281,7 @@ static bool explain_state(const Topic *a, const char *what)
             sum += at[k];
         if (sum == 0)
             continue;
-        fprintf(a->f, "at the peak of stage %d", d);
-        print_holdings(a->f, at);
+        fprintf(a->f, "at the peak of stage %d%s\n", d, holdings_text(at));
     }
     return true;
 }
@@ -360,9 +339,8 @@ static void print_block_stage(const Topic *a, const char *block, int d)
     for (int s = 0; s < g->state.n; s++)
         if (g->state.at[s].kind == S_PARAM && within(block, g->op.at[g->state.at[s].op].name))
             add_states(a->p, d, s, at);
-    fprintf(a->f, "stage %d (%s)  %s, forward %.3f ms, backward %.3f ms a micro-batch (%s)\n  at its peak", d,
-            a->p->m->devices.at[d].name, count_text(n, "operator"), ms(forward), ms(backward), a->p->c->how);
-    print_holdings(a->f, at);
+    fprintf(a->f, "stage %d (%s)  %s, forward %.3f ms, backward %.3f ms a micro-batch (%s)\n  at its peak%s\n", d,
+            a->p->m->devices.at[d].name, count_text(n, "operator"), ms(forward), ms(backward), a->p->c->how, holdings_text(at));
 }
 
 static bool explain_block(const Topic *a, const char *what)
@@ -402,8 +380,7 @@ static void print_crossing(const Topic *a, const char *word, int at)
     bool *across = alloc((size_t)g->tensor.n);
     const char *comma = "";
     for (int o = 0; o < g->nb; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *y = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, y, g->op.at[o].arg)) {
             const Tensor *x = y->kind == ARG_READ && !y->state ? &g->tensor.at[y->index] : NULL;
             if (x && x->op >= 0 && (x->kind == T_GRAD || o < g->nf))
                 across[y->index] |= (g->op.at[x->op].fwd <= at) != (g->op.at[o].fwd <= at);

@@ -10,7 +10,6 @@
  * Not handled: schedules whose steps overlap.  None of their steps stands alone.
  */
 #include "view.h"
-#include "emit/emit.h"
 
 enum { PREDICTED = 1, MEASURED, COPIES = 1000, ROW = 22, PAIR = 52, NAME = 1024, MOST_DRAWN = 4000, FAR = 2,
        MOST_STAGES = 4096 };
@@ -149,22 +148,7 @@ static Ns length_of(const Trace *t, int back)
 
 typedef struct { Ns length; int back; } Timed;
 
-static int by_length(const void *a, const void *b)
-{
-    const Timed *x = a, *y = b;
-    return x->length != y->length ? (x->length < y->length ? -1 : 1) : y->back - x->back;
-}
-
-/* By length; without the first of three and more. */
-static Timed *timed_steps(const Trace *t, int *n)
-{
-    *n = t->steps > 2 ? t->steps - 1 : t->steps;
-    Timed *list = alloc(sizeof *list * (size_t)*n);
-    for (int i = 0; i < *n; i++)
-        list[i] = (Timed){length_of(t, i), i};
-    qsort(list, (size_t)*n, sizeof *list, by_length);
-    return list;
-}
+ORDER(by_length, Timed, order_of(x->length, y->length), order_of(y->back, x->back))
 
 /* ---- the page ------------------------------------------------------------------------------------------------------------ */
 
@@ -249,8 +233,7 @@ static void draw_stage(FILE *f, const Trace *t, int stage, Ns planned, Ns length
         draw(f, &(Strip){t, stage, y + 2, ROW, l->plan.at[0].from, planned}, &l->plan.at[i]);
     for (int i = w->first; i < w->first + w->n; i++)
         draw(f, &(Strip){t, stage, y + ROW + 4, ROW, begin, length}, &l->run.at[i]);
-    for (int i = 0; i < l->copy.n; i++) {
-        const MeasuredEvent *e = &l->copy.at[i];
+    for (EACH(const MeasuredEvent, e, l->copy)) {
         int up = e->thread % 2 ? 3 : 6;
         if (e->from >= w->from && e->from <= w->to)
             draw(f, &(Strip){t, stage, y + ROW + 4 + ROW - up, 3, begin, length}, e);
@@ -349,7 +332,6 @@ static void print_measured(FILE *f, const Trace *t, const Timed *step, int n)
 const char *report_measured(const char *dir, const char *trace, const char *out)
 {
     size_t n;
-    int steps;
     const char *path = strf("%s/report.html", dir), *page = file_read(path, "dpgen MODEL.yaml -o DIR writes it", &n);
     const char *mark = strstr(page, report_mark), *to = out ? out : strf("%s/measured.html", dir);
     Trace t = {.path = trace};
@@ -371,7 +353,11 @@ const char *report_measured(const char *dir, const char *trace, const char *out)
     if (t.stage.n == 0 || t.steps == 0)
         fail(EXIT_MODEL, "%s has no whole step of every stage; out/train --trace FILE writes a trace, and where steps of a "
              "schedule overlap none stands alone", t.path);
-    Timed *list = timed_steps(&t, &steps);
+    int steps = t.steps > 2 ? t.steps - 1 : t.steps;            /* without the first of three and more */
+    Timed *list = alloc(sizeof *list * (size_t)steps);
+    for (int i = 0; i < steps; i++)
+        list[i] = (Timed){length_of(&t, i), i};
+    SORT(list, steps, by_length);
     t.shown = list[(steps - 1) / 2].back;
     FILE *f = file_begin(to);
     fwrite(page, 1, (size_t)(mark - page), f);

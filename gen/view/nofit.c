@@ -22,9 +22,6 @@
  * Cost: all remedies share FIRST_WORK, counted in calls replayed and runs met, and LEAST_STEPS of placement; budgets.h.
  * A question past its own part takes the first choices that fit.  Remedies without a turn are named as not tried.
  */
-#include "nofit.h"
-#include "budgets.h"
-#include "search/search.h"
 #include "view.h"
 
 /* ---- the plan that failed ---------------------------------------------------------------------------------------- */
@@ -65,8 +62,7 @@ static Bytes lacks(const Plan *p)
 /* As far as mem, with the fates, and the hurry of what is offloaded, that need least. */
 static Plan *finished(const Plan *failed)
 {
-    Plan *with = alloc(sizeof *with), *best = NULL;
-    *with = *failed;
+    Plan *with = COPY(failed), *best = NULL;
     if (failed->routine.n > 0)
         return with;
     if (failed->chunk.n != failed->g->op.n || failed->g->op.n > SHOWN_OPERATORS)
@@ -85,8 +81,7 @@ static const char *call_text(const Plan *p, int device, int tick)
 {
     static const char *const phase[] = {"forward", "backward", "backward", "update"};
     const Actions *list = &p->dev.at[device].list;
-    for (int i = 0; i < list->n; i++) {
-        const Action *k = &list->at[i];
+    for (EACH(const Action, k, *list)) {
         if (k->routine < 0)
             continue;
         const Routine *r = &p->routine.at[k->routine];
@@ -162,11 +157,9 @@ typedef struct {
 
 static Model *variant(const Model *m)
 {
-    Model *v = alloc(sizeof *v);
-    *v = *m;
+    Model *v = COPY(m);
     memset(&v->devices, 0, sizeof v->devices);
-    for (int d = 0; d < m->devices.n; d++)
-        *PUSH(&v->devices) = m->devices.at[d];
+    APPEND(&v->devices, m->devices);
     return v;
 }
 
@@ -210,8 +203,7 @@ static void try_constraint(Doctor *x)
 {
     Model *v = variant(x->m);
     bool lowered = false;
-    for (int d = 0; d < v->devices.n; d++) {
-        Device *k = &v->devices.at[d];
+    for (EACH(Device, k, v->devices)) {
         lowered |= k->without > 0;
         k->memory = k->without ? k->without : k->memory;
         k->without = 0;
@@ -495,10 +487,10 @@ static void print_head(const Plan *p)
 /* With the device that lacks most, where no cut was laid out. */
 static Plan *blamed(const Plan *last)
 {
-    Plan *failed = alloc(sizeof *failed), with = *last;
+    Plan with = *last;
     with.ask.work = purse_new(NULL, QUESTION_WORK);
     with.ask.trials = purse_new(NULL, LAYOUT_STEPS);
-    *failed = with;
+    Plan *failed = COPY(&with);
     if (plan_chunks(failed) && failed->chunk.n == 0)
         part_blame(failed);
     return failed;

@@ -7,10 +7,8 @@
  * a cut would cost one place earlier or later, all others unchanged: planned again, not guessed.
  */
 #include "view.h"
-#include "emit/emit.h"
 #include "list/transport.h"
 #include "mem/mem.h"
-#include "search/search.h"
 
 const char *view_width(const Model *m, int n)
 {
@@ -40,14 +38,7 @@ void view_one(FILE *f, const Plan *p, int device)
             p->g->team ? " on each device" : "", size_text(d->limit - d->arena), size_text(d->bound),
             100.0 * (double)(d->arena - d->bound) / (double)d->bound,
             beside > 0 ? strf(", %s beside it for %s", size_text(beside), what) : "");
-    fprintf(f, "  packing %s\n  at peak", mem_proof(d));
-    const char *comma = "";
-    for (int k = 0; k < H_KINDS; k++)
-        if (s.at_peak[k] > 0) {
-            fprintf(f, "%s %s %s", comma, holding_name[k], size_text(s.at_peak[k]));
-            comma = ",";
-        }
-    fprintf(f, "\n  policy  keep %d", s.kept);
+    fprintf(f, "  packing %s\n  at peak%s\n  policy  keep %d", mem_proof(d), holdings_text(s.at_peak), s.kept);
     if (s.dropped)
         fprintf(f, ", recompute %d (%s a micro-batch)", s.dropped, size_text(s.dropped_bytes));
     if (s.moved)
@@ -81,17 +72,6 @@ void view_cut(FILE *f, const Plan *p, int at)
         if (cuts.at[i] == at)
             fprintf(f, "the step, were this cut one operator earlier: %s, or later: %s; all others as they are\n",
                     view_moved(p, &cuts, i, at - 1), view_moved(p, &cuts, i, at + 1));
-}
-
-/* As --cuts takes them. */
-static void view_cuts(FILE *f, const Plan *p)
-{
-    Ints cuts = {0};
-    if (!part_cuts(p, &cuts) || !cuts.n)
-        return;
-    fprintf(f, "cuts    by operator; dpgen explain says what one costs elsewhere\n");
-    for (int i = 0; i < cuts.n; i++)
-        fprintf(f, "  after %d, %s\n", cuts.at[i], p->g->op.at[cuts.at[i]].name);
 }
 
 static const char *shape_of_plan(const Plan *p)
@@ -174,7 +154,12 @@ void view_plan(FILE *f, const Plan *p)
     for (int d = 0; d < plan_stages(p); d++)        /* of the first replica; the others are like it */
         view_one(f, p, d);
     view_rounds(f, p);
-    view_cuts(f, p);
+    Ints cuts = {0};            /* as --cuts takes them */
+    bool runs = part_cuts(p, &cuts);
+    if (runs && cuts.n)
+        fprintf(f, "cuts    by operator; dpgen explain says what one costs elsewhere\n");
+    for (int i = 0; runs && i < cuts.n; i++)
+        fprintf(f, "  after %d, %s\n", cuts.at[i], p->g->op.at[cuts.at[i]].name);
 }
 
 /* One line a stage. */

@@ -11,7 +11,6 @@
  * Not handled: another cut, which might be better then; memory of the codes.
  */
 #include "cost/prof.h"
-#include "emit/emit.h"
 #include "rt/few.h"
 #include "view.h"
 
@@ -40,14 +39,12 @@ static int reader_behind(const Plan *p, int t)
     const Graph *g = p->g;
     int made = g->tensor.at[t].op, first = -1;
     for (int i = g->nf; made >= 0 && made < g->nf && i-- > 0;)
-        for (int k = 0; k < g->op.at[i].arg.n; k++) {
-            const Arg *a = &g->op.at[i].arg.at[k];
+        for (EACH(const Arg, a, g->op.at[i].arg))
             if (a->kind == ARG_READ && !a->state && a->index == t) {
                 if (p->chunk.at[i] == p->chunk.at[made])
                     return -1;
                 first = i;
             }
-        }
     return first;
 }
 

@@ -6,7 +6,6 @@
  * micro-batches alone.
  */
 #include "view.h"
-#include "passes.h"
 
 typedef struct {
     const Plan *p;

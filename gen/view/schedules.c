@@ -9,9 +9,6 @@
  * Options of single schedules, as plan.group or plan.warmup, hold for the rows that have them.
  */
 #include "compare.h"
-#include "emit/emit.h"
-#include "view/nofit.h"
-#include "search/search.h"
 
 typedef struct {
     const Schedule *schedule;
@@ -67,8 +64,7 @@ static void measure_row(Tried *r, const Plan *p)
     /* The most slots that weights of it have, in one type. */
     int device = r->fullest;
     int most = 0, *slots = alloc(sizeof *slots * (size_t)p->g->state.n);
-    for (int i = 0; i < p->buf.n; i++) {
-        const Buf *b = &p->buf.at[i];
+    for (EACH(const Buf, b, p->buf)) {
         StateKind k = b->state >= 0 ? p->g->state.at[b->state].kind : S_GRAD;
         if (b->device != device || (k != S_PARAM && k != S_COPY) || b->birth != AT_ALWAYS)
             continue;
@@ -206,8 +202,7 @@ static void print_json(const AllTried *all, const Model *m)
 static const Tried *drawn(const AllTried *all, const Model *m)
 {
     const Tried *best = NULL;
-    for (int i = 0; i < all->n; i++) {
-        const Tried *r = &all->at[i];
+    for (EACH(const Tried, r, *all)) {
         if (!strcmp(r->schedule->name, m->plan.schedule))
             return r;
         if (r->of.fits && (!best || r->of.step < best->of.step))

@@ -4,6 +4,15 @@
  */
 #include "view.h"
 
+const char *holdings_text(const Bytes *at)
+{
+    const char *text = "";
+    for (int k = 0; k < H_KINDS; k++)
+        if (at[k] > 0)
+            text = strf("%s%s %s %s", text, *text ? "," : "", holding_name[k], size_text(at[k]));
+    return *text ? text : " nothing";
+}
+
 StageSum view_stage(const Plan *p, int device)
 {
     const DevicePlan *d = &p->dev.at[device];
@@ -12,13 +21,11 @@ StageSum view_stage(const Plan *p, int device)
         s.ops += runs_on(p, o, device);
     for (int c = 0; c < plan_chunks(p); c++)
         s.flight += plan_holds(p, device, c) ? order_flight(p, c) : 0;
-    for (int r = 0; r < p->routine.n; r++) {
-        const Routine *x = &p->routine.at[r];
+    for (EACH(const Routine, x, p->routine))
         for (int i = 0; x->device == device && !x->eval && x->kind != K_U && i < x->call.n; i++) {
             Ns ns = line_time(p, x, i);
             *(x->call.at[i].again ? &s.again : x->kind == K_F ? &s.forward : &s.backward) += ns;
         }
-    }
     /* Each tensor once that some backward call of the device reads, or would read if it were not made again. */
     const Graph *g = p->g;
     bool *seen = alloc((size_t)g->tensor.n);

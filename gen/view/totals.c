@@ -4,32 +4,14 @@
  */
 #include "view.h"
 
-/* 124439808 as 124,439,808. */
-static const char *grouped(int64_t n)
+static void line(FILE *f, const char *what, int64_t n, const char *unit)
 {
     char digits[24];
     int len = snprintf(digits, sizeof digits, "%" PRId64, n);
-    const char *text = "";
+    const char *text = "";              /* 124439808 as 124,439,808 */
     for (int i = 0; i < len; i++)
         text = strf("%s%s%c", text, i && (len - i) % 3 == 0 && digits[i - 1] != '-' ? "," : "", digits[i]);
-    return text;
-}
-
-static void line(FILE *f, const char *what, int64_t n, const char *unit)
-{
-    fprintf(f, "  %-34s %22s%s%s\n", what, grouped(n), *unit ? " " : "", unit);
-}
-
-typedef struct { int64_t op[4], flop[4]; } ByPhase;
-
-static ByPhase by_phase(const Graph *g)
-{
-    ByPhase sum = {{0}, {0}};
-    for (int i = 0; i < g->op.n; i++) {
-        sum.op[g->op.at[i].phase]++;
-        sum.flop[g->op.at[i].phase] += g->op.at[i].flop;
-    }
-    return sum;
+    fprintf(f, "  %-34s %22s%s%s\n", what, text, *unit ? " " : "", unit);
 }
 
 static Bytes state_bytes(const Graph *g, StateKind from, StateKind to)
@@ -65,15 +47,6 @@ static int64_t parameters(const Graph *g, int64_t *tensors, bool frozen)
     return n;
 }
 
-/* Of matrix products and convolutions forward, as papers count them. */
-static int64_t multiply_adds(const Graph *g)
-{
-    int64_t n = 0;
-    for (int i = 0; i < g->nf; i++)
-        n += row(g->op.at[i].row)->product ? g->op.at[i].flop - g->op.at[i].pass_flop : 0;
-    return n / 2 / g->batch;
-}
-
 /* What a device sends to others of its stage: forward and backward of a micro-batch, each call made once; or in updates. */
 static Bytes team_bytes(const Model *m, const Graph *g, bool update)
 {
@@ -97,7 +70,11 @@ void team_totals(FILE *f, const Model *m, const Graph *g)
 void graph_totals(FILE *f, const Graph *g)
 {
     int64_t tensors, still, numbers = parameters(g, &tensors, false), frozen = parameters(g, &still, true);
-    ByPhase sum = by_phase(g);
+    struct { int64_t op[4], flop[4]; } sum = {{0}, {0}};
+    for (EACH(const Op, o, g->op)) {
+        sum.op[o->phase]++;
+        sum.flop[o->phase] += o->flop;
+    }
     int64_t micro = sum.flop[PH_F] + sum.flop[PH_I] + sum.flop[PH_W];
     fprintf(f, "%s: %s a micro-batch, %s a step, %s\n", g->name, count_text(g->batch, "sample"),
             count_text(g->micro, "micro-batch"), type_name(g->compute));
@@ -115,7 +92,10 @@ void graph_totals(FILE *f, const Graph *g)
     line(f, "gradients", state_bytes(g, S_GRAD, S_GRAD), "bytes");
     line(f, "moments", state_bytes(g, S_MOMENT1, S_DRIFT), "bytes");
     line(f, "activations for backward, at most", saved_bytes(g), "bytes a micro-batch");
-    line(f, "multiply-adds of products, forward", multiply_adds(g), "a sample");
+    int64_t products = 0;               /* matrix products and convolutions forward, as papers count them */
+    for (int i = 0; i < g->nf; i++)
+        products += row(g->op.at[i].row)->product ? g->op.at[i].flop - g->op.at[i].pass_flop : 0;
+    line(f, "multiply-adds of products, forward", products / 2 / g->batch, "a sample");
     line(f, "arithmetic, forward", sum.flop[PH_F], "FLOP a micro-batch");
     line(f, "arithmetic, with backward", micro, "FLOP a micro-batch");
     line(f, "arithmetic, a step", micro * g->micro + sum.flop[PH_U], "FLOP");

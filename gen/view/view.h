@@ -8,9 +8,7 @@
 #ifndef VIEW_H
 #define VIEW_H
 #include "search/search.h"
-#include "options.h"
 #include "emit/emit.h"
-#include "base.h"
 #include "rt/json.h"
 
 /* What one device does and holds. */
@@ -24,6 +22,7 @@ typedef struct {
     Bytes at_peak[H_KINDS];     /* alive at the call where most is: their sum is the lower bound of the arena */
 } StageSum;
 StageSum view_stage(const Plan *p, int device);
+const char *holdings_text(const Bytes *at);         /* by kind, a blank in front of each */
 static inline double ms(Ns ns) { return (double)ns / 1e6; }
 
 /* What a device has beside its arena and workspace: its bytes, and whose they are.  plan.c */
@@ -61,4 +60,10 @@ void tf_begin(FILE *f, double time);                            /* the version, 
 void tf_start(FILE *f, double time, int64_t step);              /* a run starts there: what was from that step on is void */
 void tf_scalar(FILE *f, double time, int64_t step, const char *tag, double value);
 uint32_t tf_crc(const void *data, size_t n);                    /* CRC-32C */
+
+/* ---- nofit.c: the answer when no plan fits ---- */
+/* failed: the last plan tried, NULL if there was none to try.  Ends with status 4. */
+void nofit(const Options *x, const Plan *failed) NORETURN;
+/* By how many bytes it does not fit the device that lacks most; device is -1 where no device does, but a host or a cut. */
+Bytes nofit_lacks(const Plan *failed, int *device);
 #endif

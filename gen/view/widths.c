@@ -26,17 +26,12 @@ static void print_bound(const Widths *w, const WidthPlan *p)
         printf("  %.6f ms by the planner's own objective\n", ms_of(p->claim));
 }
 
-static int devices_of(const WidthPlan *p)
-{
-    int sum = 0;
-    for (int i = 0; i < p->stage.n; i++)
-        sum += p->stage.at[i].copies * p->stage.at[i].degree;
-    return sum;
-}
-
 static void table(const Foreign *f, const Widths *w, const WidthPlan *p)
 {
-    printf("%s: %s on %d of %s of %s, %" PRId64 " micro-batches\n", f->name, count_text(p->stage.n, "stage"), devices_of(p),
+    int devices = 0;
+    for (EACH(const WidthStage, s, p->stage))
+        devices += s->copies * s->degree;
+    printf("%s: %s on %d of %s of %s, %" PRId64 " micro-batches\n", f->name, count_text(p->stage.n, "stage"), devices,
            count_text(w->devices, "device"), size_text(w->memory), w->micro);
     printf("stage  nodes  copies  tensor  again        memory            ms  first .. last\n");
     for (int i = 0, first = 0; i < p->stage.n; first = p->stage.at[i++].last + 1) {
