@@ -59,13 +59,6 @@ static Wire wire_of(const Model *m, const Device *a, const Device *b, Wire other
     return w;
 }
 
-/* What the transport carries, however fast the wire is. */
-static Wire carried(Wire w, const Transport *t)
-{
-    w.rate = t->most > 0 && w.rate > t->most ? t->most : w.rate;
-    return w;
-}
-
 static Wire slower(Wire a, Wire b)
 {
     return (Wire){.rate = a.rate < b.rate ? a.rate : b.rate, .latency = a.latency > b.latency ? a.latency : b.latency,
@@ -78,7 +71,8 @@ static Wire between_teams(const Model *m, int i, int j, int with)
     const Transport *t = transport_of(m);
     Wire plain = {.rate = t->rate, .latency = t->latency}, worst = plain;
     for (int k = 0; k < m->plan.tensor; k++) {
-        Wire one = carried(wire_of(m, team_member(m, i, k), team_member(m, j, k ^ with), plain), t);
+        Wire one = wire_of(m, team_member(m, i, k), team_member(m, j, k ^ with), plain);
+        one.rate = t->most > 0 && one.rate > t->most ? t->most : one.rate;      /* however fast the wire is */
         worst = k ? slower(worst, one) : one;
     }
     return worst;

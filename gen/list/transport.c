@@ -195,16 +195,11 @@ static int chunk_of(const Desk *d, const Msg *m)
     return d->p->chunk.at[d->p->g->state.at[m->state].op];
 }
 
-/* Where rows exchange something of all chunks, a row is a replica. */
-static int row_at(const Desk *d, const Msg *m)
-{
-    return d->p->g->state.at[m->state].op < 0 ? d->replica : plan_copy(d->p, d->device, chunk_of(d, m));
-}
-
 Halves desk_halves(const Desk *d, int msg)
 {
     const Msg *m = &d->msg.at[msg];
-    return transport_halves(d->p, row_at(d, m), m->state, m->level, m->back);
+    bool all = d->p->g->state.at[m->state].op < 0;      /* of all chunks: a row is a replica */
+    return transport_halves(d->p, all ? d->replica : plan_copy(d->p, d->device, chunk_of(d, m)), m->state, m->level, m->back);
 }
 
 /* Between rows, what crosses of a gradient: into a buffer of its own on the way up. */
