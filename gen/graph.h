@@ -112,6 +112,7 @@ typedef struct {
     int loss, vals;             /* a tensor, -1: the graph has no backward (plan.mode infer); the S_VALUES state */
     VEC(Count) count;           /* what data_count() counts before the first forward */
     const char *model, *calls;  /* hash of the forward calls before fuse, and behind it; NULL or "": nothing was joined */
+    const char *gpus;           /* the arch of those that its calls and scratch are for; NULL: processors */
     bool timed;                 /* from elsewhere, with the times of its operators; row Opaque has no kernel */
     Strs kind;                  /* of devices, by name, that a timed graph has times for; none: for all */
 } Graph;

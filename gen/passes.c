@@ -89,6 +89,10 @@ Graph *graph_of(const Options *x, const Model *m)
             fail(EXIT_MODEL, "%s is a graph with calls that fuse has joined, and plan.fuse %s does not part them; "
                  "dpgen MODEL.yaml --fuse %s -d f writes one where they are apart", x->from, none ? "none" : "sums",
                  none ? "none" : "sums");
+        const char *made = g->gpus ? g->gpus : "processors", *arch = on_gpus(m) ? m->devices.at[0].arch : NULL;
+        if (!g->timed && strcmp(made, arch ? arch : "processors"))
+            fail(EXIT_MODEL, "%s is a graph for %s, and the devices here are %s: calls or scratch differ; "
+                 "dpgen MODEL.yaml --devices FILE -d f writes one for them", x->from, made, arch ? arch : "processors");
         if (m->train.blocks != (g->blocks ? g->blocks : 1))
             fail(EXIT_MODEL, "%s is a graph with blocks=%lld, and train.blocks of %s is %lld", x->from, (long long)g->blocks,
                  m->path, (long long)m->train.blocks);

@@ -81,6 +81,13 @@ if awk 'function near(a, b) { if (a - b > 0.003 || b - a > 0.003) { print a, "is
         near(done["conv_backward_x"], done["conv_forward"] - 512 * stem / 1e12)
         exit wrong
     }' "$tmp/images.said" >"$tmp/wrong"; then pass; else fault "the model of images: $(cat "$tmp/wrong")"; fi
+# a load reads and writes each number, of 4 bytes; where its pictures are stored as bytes it reads one for each number
+expect "the model of images as bytes" bench/gpu/model.sh examples/resnet50.yaml --devices devices/h100.yaml --set \
+    train.batch.micro=256 --set train.batch.global=256 --set train.precision.compute=bf16 --set model.inputs.image.dtype=u8
+if awk '$1 == "data_load" && $5 == "GPU" { floats = $7 } $2 == "picture_bytes" { bytes = $4 }
+    END { n = 256 * 224 * 224 * 3 / 1e6; exit floats - 8 * n > 0.1 || 8 * n - floats > 0.1 || bytes - 5 * n > 0.1 ||
+        5 * n - bytes > 0.1 }' "$tmp/images.said" "$tmp/said"; then pass
+else fault "loads of images: $(grep -h ^data_load "$tmp/images.said" "$tmp/said")"; fi
 refuse "a slower step than allowed" 1 "more than 5 ms" bench/gpu/model.sh -m 5
 refuse "slower calls than allowed" 1 "more than 0.5 times" bench/gpu/model.sh -t 0.5
 refuse "a call without a row" 2 "groupnorm_forward has no row in bench/gpu/kernels.model" bench/gpu/model.sh \

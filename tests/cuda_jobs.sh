@@ -256,10 +256,9 @@ for plan in "1f1b none 1" "gpipe none 0" "1f1b full 0"; do
     if [ "$both $apart" = "$3 $((1 - $3))" ]; then pass
     else fault "$1, recompute $2: $both losses with their gradient, $apart gradients apart"; fi
 done
-# one makes a residual sum and its norm, where no row of the norm is written over one that is still to be read: with one slot,
-# or with slots of one pool, of which a call has the same;
-# one the gradients of a norm and of a Linear in front of it, unless gradients of weights have a time of their own
-for plan in "1f1b 1 3 3" "1f1b 2 1 3" "gpipe 1 0 3" "zb-h1 1 3 0"; do
+# one makes a residual sum and its norm, where no row of the norm is written over one that is still to be read, in the slots of
+# each action; one the gradients of a norm and of a Linear in front of it, unless gradients of weights have a time of their own
+for plan in "1f1b 1 3 3" "1f1b 2 1 3" "gpipe 1 3 3" "gpipe 2 2 3" "zb-h1 1 3 0"; do
     set -- $plan
     rm -rf "$tmp/loss"
     generate "$tmp/loss" "$models/tiny-gpt.yaml" --stages "$2" --schedule "$1" $gpus

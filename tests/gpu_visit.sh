@@ -122,7 +122,7 @@ if [ -n "$SLOW" ]; then
     held "all" $all
     says "all" " 0 failed" visit
     visit "$tmp/gpu/kit" -t 3000 second
-    held "second" profile.sign profile.kernels profile.messages passes resnet50.204MiB resnet50.512MiB gpt2-1558m
+    held "second" profile.sign profile.kernels profile.messages passes resnet50.204MiB resnet50.512MiB resnet50.bytes gpt2-1558m
     says "second" " 0 failed" visit
     visit "$tmp/gpu/kit" -t 120
     says "little time" " skipped: .* s, and .* are left" memcheck.bits.bf16.2

@@ -221,6 +221,17 @@ other 'a graph joined in backward'      back.f 0 'plan.fuse none does not part' 
 sed 's/ with=/ group=/' "$tmp/auto.f" >"$tmp/old.f"
 if ./dpgen plan tests/models/tiny-gpt.yaml --from "$tmp/none.f" --fuse none >"$tmp/said" 2>&1; then passed=$((passed + 1))
 else failed=$((failed + 1)) && echo "wrongplan: calls apart, and --fuse none: $(head -n 1 "$tmp/said")" >&2; fi
+# Calls and scratch are those of the devices; where the schedule is searched for, the text is of the plan that is found.
+for chip in h100 a100-80gb; do
+    ./dpgen tests/models/tiny-gpt.yaml --stages 2 --schedule auto --devices devices/$chip.yaml --estimate -d f >"$tmp/$chip.f"
+done
+gpus='and the devices here are sm_90: .* -d f writes one for them'
+other 'a graph for GPUs'                h100.f 0 'for sm_90, and the devices here are processors: '
+other 'a graph for processors'          auto.f 0 "for processors, $gpus" --devices devices/h100.yaml
+other 'a graph for another chip'        a100-80gb.f 0 "for sm_80, $gpus" --devices devices/h100.yaml
+if ./dpgen plan tests/models/tiny-gpt.yaml --devices devices/h100.yaml --from "$tmp/h100.f" >"$tmp/said" 2>&1; then
+    passed=$((passed + 1))
+else failed=$((failed + 1)) && echo "wrongplan: a graph for these GPUs: $(head -n 1 "$tmp/said")" >&2; fi
 other 'a graph of before'               old.f 0 'by an older dpgen? -d writes it anew'
 
 echo "wrongplan: $passed passed, $failed failed"

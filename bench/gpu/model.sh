@@ -54,6 +54,7 @@ function value(word,    n) {
     if (word == "real") return real
     if (word == "wide") return wide
     if (word == "eight") return fast ? 0.59 : 0.62
+    if (word ~ /^(floats|pictures|ids)$/) return holds[given["input"]] == word
     if (word == "long") return given["n"] > 4096
     if (word == "held") return given["width"] % (16 / real) == 0 && given["width"] <= 8192
     if (word == "apart") return !(given["width"] % (16 / real) == 0 && given["width"] <= 8192)
@@ -199,10 +200,16 @@ FILENAME ~ /kernels.model$/ {
     if (part[8] == "") bad("a row without its source: " $0)
     next
 }
-FILENAME ~ /rt.h$/ {            # what computes: the prototypes, and fill_zero
+FILENAME ~ /launch.c$/ {        # what the files of each input hold
+    if (/^static const InputInfo input/) inputs = 1
+    else if (/^}/) inputs = 0
+    else if (inputs) holds[inputs++ - 1] = /ByteInfo/ ? "pictures" : /JOB_F32/ ? "floats" : "ids"
+    next
+}
+FILENAME ~ /rt.h$/ {            # what computes: the prototypes, fill_zero and data_load
     if (/^\/\* ---- kernels/) on = 1
     if (/kernels_start/) on = 0
-    if (!/^void / || !(on || /fill_zero/)) next
+    if (!/^void / || !(on || /fill_zero|data_load/)) next
     name = $2
     sub(/\(.*/, "", name)
     line = $0
@@ -274,4 +281,4 @@ END {
     if (slow) printf "model.sh: more than %s times\n", times >"/dev/stderr"
     if (slow) exit 1
     if (most != "" && total > most + 0) { printf "model.sh: more than %s ms\n", most >"/dev/stderr"; exit 1 }
-}' bench/gpu/kernels.model "$tmp/out/rt/rt.h" "$tmp/out/stage0.h" "$tmp/out/stage0.c"
+}' bench/gpu/kernels.model "$tmp/out/launch.c" "$tmp/out/rt/rt.h" "$tmp/out/stage0.h" "$tmp/out/stage0.c"

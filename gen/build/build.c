@@ -528,6 +528,7 @@ Graph *build(const Model *m)
     Scope top = {.b = &b, .path = "", .layer = "", .body = m->graph, .first = -1, .last = -1};
     g->name = m->name;
     g->compute = m->train.compute;
+    g->gpus = on_gpus(m) ? m->devices.at[0].arch : NULL;
     g->batch = m->train.batch ? m->train.batch : 1;
     g->micro = m->train.micro;
     g->groups = m->train.groups;

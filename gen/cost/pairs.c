@@ -46,20 +46,16 @@ static bool are_pair(const CallPair *pair, const Op *first, const Op *second)
     return a && b && !a->state && !b->state && a->index == b->index;
 }
 
-/* The gradient of a loss that nothing else has a part in. */
-static bool is_seeded(const Graph *g, const Op *back)
-{
-    const Arg *a = operand(back, "dloss");
-    int op = a && !a->state ? g->tensor.at[a->index].op : -1;
-    return op >= 0 && op_is(&g->op.at[op], TRAIT_SEED);
-}
-
 /* Is operator o the second of a pair?  In forward it stands right behind the first. */
 static bool is_second(const Graph *g, int o, bool loss)
 {
     const Op *second = &g->op.at[o];
-    if (second->phase == PH_I && loss)
-        return are_pair(&call_pairs[PAIR_LOSS], &g->op.at[second->fwd], second) && is_seeded(g, second);
+    if (second->phase == PH_I && loss) {        /* of a loss that nothing else has a part in */
+        const Arg *a = operand(second, "dloss");
+        int seed = a && !a->state ? g->tensor.at[a->index].op : -1;
+        return are_pair(&call_pairs[PAIR_LOSS], &g->op.at[second->fwd], second) && seed >= 0 &&
+               op_is(&g->op.at[seed], TRAIT_SEED);
+    }
     for (int i = PAIR_LOSS + 1; i < CALL_PAIRS && second->phase == PH_F && o > 0; i++)
         if (are_pair(&call_pairs[i], second - 1, second))
             return true;

@@ -54,35 +54,45 @@ int pair_word(const Op *o, const char *word)
     die("%s has no %s", o->call, word);
 }
 
-/* Where the slots of b end that a call may use: all of its pool.  A routine has one slot of a pool, so beside another buffer of
- * that pool it is b alone. */
-static Bytes end_of(const Plan *p, const Buf *b, const Buf *other)
+/* What action k of a routine has of b, beside another buffer.  Where steps overlap, slots turn: all of its pool, but for a
+ * buffer of the same pool, of which a routine has one slot. */
+static Extent bytes_of(const Plan *p, const Routine *r, const Action *k, const Buf *b, const Buf *other)
 {
-    const Pool *pool = b->pool < 0 || b->pool == other->pool ? NULL : &p->pool.at[b->pool];
-    return b->offset + b->bytes + (pool ? (pool->count - 1) * pool->stride : 0);
+    const Pool *pool = b->pool < 0 ? NULL : &p->pool.at[b->pool];
+    Extent at = {b->offset, b->offset + b->bytes};
+    for (int i = 0; i < r->pool.n && !order_overlap(p); i++)
+        if (r->pool.at[i] == b->pool)
+            at = (Extent){at.from + k->slots.at[i] * pool->stride, at.until + k->slots.at[i] * pool->stride};
+    if (pool && order_overlap(p) && b->pool != other->pool)
+        at.until += (pool->count - 1) * pool->stride;
+    return at;
 }
 
-/* No byte of a is one of b behind its first `skip`. */
-static bool clear(const Plan *p, const Buf *a, const Buf *b, Bytes skip)
+/* In each action of the routine: no byte of a is one of b behind its first `skip`; or, where rows may lie on rows, each is that
+ * of b at the same place. */
+static bool apart(const Plan *p, const Routine *r, const Buf *a, const Buf *b, Bytes skip, bool rows)
 {
-    return end_of(p, a, b) <= b->offset + skip || end_of(p, b, a) <= a->offset;
-}
-
-/* No byte of one is one of the other; or each is that of the other at the same place. */
-static bool apart(const Plan *p, const Buf *a, const Buf *b)
-{
-    bool single = end_of(p, a, b) == a->offset + a->bytes && end_of(p, b, a) == b->offset + b->bytes;
-    return (single && a->offset == b->offset && a->bytes == b->bytes) || clear(p, a, b, 0);
+    const Actions *list = r->eval ? &p->dev.at[r->device].eval : &p->dev.at[r->device].list;
+    for (int i = 0; i < list->n; i++) {
+        const Action *k = &list->at[i];
+        if (k->routine != (int)(r - p->routine.at))
+            continue;
+        Extent x = bytes_of(p, r, k, a, b), y = bytes_of(p, r, k, b, a);
+        bool same = x.from == y.from && x.until - x.from == a->bytes && y.until - y.from == a->bytes;
+        if (!(rows && same) && x.until > y.from + skip && y.until > x.from)
+            return false;
+    }
+    return true;
 }
 
 /* One kernel writes a row of the second call's result before it has read other rows of the first call's operands. */
-static bool keeps_operands(const Plan *p, const Call *c, const Call *next)
+static bool keeps_operands(const Plan *p, const Routine *r, const Call *c, const Call *next)
 {
     const Op *first = &p->g->op.at[c->op], *second = &p->g->op.at[next->op];
     for (int i = 0; i < first->arg.n; i++)
         for (int k = 0; k < second->arg.n; k++)
             if (first->arg.at[i].kind == ARG_READ && second->arg.at[k].kind == ARG_WRITE &&
-                !apart(p, &p->buf.at[c->buf.at[i]], &p->buf.at[next->buf.at[k]]))
+                !apart(p, r, &p->buf.at[c->buf.at[i]], &p->buf.at[next->buf.at[k]], 0, true))
                 return false;
     return true;
 }
@@ -95,13 +105,6 @@ static bool steps_aside(const Plan *p, const Call *c)
         if (c->buf.at[i] >= 0 && o->arg.at[i].kind != ARG_READ && o->arg.at[i].kind != ARG_ADD && o->arg.at[i].kind != ARG_VALS)
             return false;
     return o->phase == PH_W;
-}
-
-/* A norm's rows are those of the Linear. */
-static bool same_rows(const Op *norm, const Op *linear)
-{
-    return norm->arg.at[pair_word(norm, "rows")].i == linear->arg.at[pair_word(linear, "rows")].i &&
-           norm->arg.at[pair_word(norm, "width")].i == linear->arg.at[pair_word(linear, "out")].i;
 }
 
 /* Does a call read what the one before it makes? */
@@ -123,16 +126,18 @@ static bool gives_way(const Plan *p, const Call *c, int pair)
     return steps_aside(p, c + 2) && !follows(c + 1, between, c + 2, second);
 }
 
-static bool are_pair(const Plan *p, const Call *c, const Call *next, int i)
+static bool are_pair(const Plan *p, const Routine *r, const Call *c, const Call *next, int i)
 {
     const Op *first = &p->g->op.at[c->op], *second = &p->g->op.at[next->op];
     if (strcmp(first->call, call_pairs[i].first) || strcmp(second->call, call_pairs[i].second))
         return false;
     int a = pair_word(first, call_pairs[i].same[0]), b = pair_word(second, call_pairs[i].same[1]);
-    if (c->buf.at[a] != next->buf.at[b] || !keeps_operands(p, c, next))
+    if (c->buf.at[a] != next->buf.at[b] || !keeps_operands(p, r, c, next))
         return false;
-    if (i == PAIR_BIAS)
-        return !p->g->team && second->arg.at[pair_word(second, "dbias")].kind == ARG_ADD && same_rows(first, second);
+    if (i == PAIR_BIAS)         /* the norm's rows are those of the Linear */
+        return !p->g->team && second->arg.at[pair_word(second, "dbias")].kind == ARG_ADD &&
+               first->arg.at[pair_word(first, "rows")].i == second->arg.at[pair_word(second, "rows")].i &&
+               first->arg.at[pair_word(first, "width")].i == second->arg.at[pair_word(second, "out")].i;
     if (i != PAIR_BATCH)
         return true;
     const int *reads = graph_reads(p->g, p->g->nf, p->g->nb);
@@ -140,18 +145,18 @@ static bool are_pair(const Plan *p, const Call *c, const Call *next, int i)
 }
 
 /* A Gelu's gradient, and the pair that reads it. */
-static bool are_three(const Plan *p, const Call *c, int calls)
+static bool are_three(const Plan *p, const Routine *r, const Call *c, int calls)
 {
     const Op *gelu = &p->g->op.at[c->op], *linear = &p->g->op.at[c[1].op];
     int dx = pair_word(gelu, "dx"), reads[] = {pair_word(gelu, "dy"), pair_word(gelu, "x")};
     const int *used = graph_reads(p->g, p->g->nf, p->g->nb);
-    if (calls < 3 || used[gelu->arg.at[dx].index] != 2 || !are_pair(p, c + 1, c + 2, PAIR_EIGHT))
+    if (calls < 3 || used[gelu->arg.at[dx].index] != 2 || !are_pair(p, r, c + 1, c + 2, PAIR_EIGHT))
         return false;
     const Buf *codes = &p->buf.at[c->buf.at[dx]], *tmp = &p->buf.at[c[1].buf.at[pair_word(linear, "tmp")]];
     bool all = true;
     for (int i = 0; i < 2; i++) {
         const Buf *b = &p->buf.at[c->buf.at[reads[i]]];
-        all &= clear(p, b, codes, 0) && clear(p, b, tmp, codes->bytes);
+        all &= apart(p, r, b, codes, 0, false) && apart(p, r, b, tmp, codes->bytes, false);
     }
     return all;
 }
@@ -161,12 +166,12 @@ Bytes pair_skip(const Plan *p, const EmitPair *pair, const Call *c, const char *
     return pair->three && !strcmp(word, "tmp") ? p->buf.at[c->buf.at[pair_word(&p->g->op.at[c->op], "dx")]].bytes : 0;
 }
 
-const EmitPair *pair_of(const Plan *p, const Call *c, int calls, int *second)
+const EmitPair *pair_of(const Plan *p, const Routine *r, const Call *c, int calls, int *second)
 {
     for (int i = 0; i < CALL_PAIRS && on_gpus(p->m) && !c->again; i++)
         for (*second = 1; *second < calls && *second <= 2; ++*second)
-            if (are_pair(p, c, c + *second, i) && (*second == 1 || gives_way(p, c, i)) &&
-                (!pairs[i].three || are_three(p, c, calls))) {
+            if (are_pair(p, r, c, c + *second, i) && (*second == 1 || gives_way(p, c, i)) &&
+                (!pairs[i].three || are_three(p, r, c, calls))) {
                 *second += pairs[i].three;
                 return &pairs[i];
             }

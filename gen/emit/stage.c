@@ -162,7 +162,7 @@ static int print_call(Stager *w, const Routine *r, const Call *c, int calls)
 {
     const Op *o = &w->p->g->op.at[c->op];
     int second;
-    const EmitPair *pair = pair_of(w->p, c, calls, &second);
+    const EmitPair *pair = pair_of(w->p, r, c, calls, &second);
     if (second == 2 && !pair->early && !pair->three)
         print_call(w, r, c + 1, 1);
     if (c->again && !pair)
@@ -193,7 +193,7 @@ static int count_calls(const Stager *w, const Routine *r, int from, int to)
 {
     int n = to - from, second;
     for (int i = from; i < to; i++)
-        n -= pair_of(w->p, &r->call.at[i], to - i, &second) != NULL;
+        n -= pair_of(w->p, r, &r->call.at[i], to - i, &second) != NULL;
     return n;
 }
 
@@ -219,7 +219,7 @@ static int run_end(const Stager *w, const Routine *r, int from)
         to++;
     until = to;
     for (int i = to - 1; i >= from && i >= to - 2; i--)
-        if (pair_of(w->p, &r->call.at[i], r->call.n - i, &second) && i + second >= until)
+        if (pair_of(w->p, r, &r->call.at[i], r->call.n - i, &second) && i + second >= until)
             until = i + second + 1;
     return until;
 }

@@ -87,8 +87,8 @@ typedef struct {
     bool early;                 /* a call between the two stands behind them, not in front */
     bool three;                 /* the second is one of a pair, and that is part of it */
 } EmitPair;
-/* The pair of the first of `calls` and the next, second 1, or the one behind that, second 2; NULL: none. */
-const EmitPair *pair_of(const Plan *p, const Call *c, int calls, int *second);
+/* Of a routine: the pair of the first of `calls` and the next, second 1, or the one behind that, second 2; NULL: none. */
+const EmitPair *pair_of(const Plan *p, const Routine *r, const Call *c, int calls, int *second);
 const char *pair_call(int pair);                     /* of call_pairs: the one call */
 int pair_word(const Op *o, const char *word);       /* the argument that its row calls so */
 /* How far behind its buffer a scratch begins: the first result of call c has what it would begin with. */

@@ -55,13 +55,6 @@ static int slots_of(const Table *t, int state, Bytes *stride)
     return 1;
 }
 
-/* The part of a state that is right here behind the update. */
-static bool is_cut(const Plan *p, int s)
-{
-    const State *x = &p->g->state.at[s];
-    return x->kind != S_PARAM && x->param >= 0 && plan_sharded(p, x->param);
-}
-
 /* ---- a row ------------------------------------------------------------------------------------------------------- */
 
 static const char *shape_of(const Table *t, int param)
@@ -105,7 +98,7 @@ static bool put_states(const Table *t, int param, int way, Strs *word)
     for (int s = 0; s < g->state.n; s++) {
         const State *x = &g->state.at[s];
         const char *at = name_of(t, s, way);
-        bool empty = !at && is_cut(p, s) && home;
+        bool empty = !at && home && x->kind != S_PARAM && x->param >= 0 && plan_sharded(p, x->param);
         if (x->param != param || s == param || x->kind > S_VALUES || !field[x->kind] || (!at && !empty) ||
             (x->kind == S_GRAD && (x->use != 0 || g->state.at[param].tracked)))
             continue;               /* what statistics add up in is no gradient */

@@ -19,12 +19,6 @@ int turns_made(const Stager *w, int state, int way)
     return -1;
 }
 
-/* A buffer in the slot that a parameter of the routine says, or a literal. */
-static void call_turn(Stager *w, int b, const char *slot)
-{
-    call_word(w, "A(%s + %s_slot[%s])", w->buf[b], w->p->pool.at[w->p->buf.at[b].pool].name, slot);
-}
-
 static const Strs folded = {(const char *[]){"into", "from"}, 2, 2}, copied = {(const char *[]){"newer", "older"}, 2, 2},
     ahead = {(const char *[]){"into", "newer", "older", "ahead"}, 4, 4},
     behind = {(const char *[]){"into", "newer", "behind"}, 3, 3};
@@ -67,7 +61,7 @@ void turns_print(Stager *w, const Routine *r, const char *const *word)
         call_open(w, r->kind == K_FOLD ? "group_fold" : back ? "predict_old" : predicts ? "predict" : "version_copy");
         w->changes = r->kind == K_FOLD;
         for (int k = 0; k < (predicts ? 2 + !back : 2); k++)
-            call_turn(w, list.at[i], word[k]);
+            call_word(w, "A(%s + %s_slot[%s])", w->buf[list.at[i]], w->p->pool.at[x->pool].name, word[k]);
         if (back) {
             /* The mean of what updates add to a weight. */
             for (int s = 0; s < w->p->g->state.n; s++)

@@ -280,12 +280,12 @@ static Plan *search_graphs(const Options *x, const Model *m, const Ask *ask, Pla
     return apart;
 }
 
-/* The dumps that -d asks for, of a finished plan. */
+/* The dumps that -d asks for, of a finished plan: the graph's, and behind those the plan's. */
 static void dump(const Options *x, const Plan *p)
 {
     graph_of(x, p->m);
-    for (int i = 0; dumps[i].pass; i++)
-        dump_plan(x, p, dumps[i].letter);
+    for (const char *letter = "opkclmta"; *letter; letter++)
+        dump_plan(x, p, *letter);
 }
 
 static Plan *search_whole(const Options *x, const Model *m, const Ask *ask, Plan **failed)

@@ -34,6 +34,7 @@ static const TextField graph_fields[] = {
     {"team", V_INT, .at = offsetof(Graph, team)},
     {"loss", V_REF, offsetof(Graph, loss), .ref = R_TENSOR}, {"vals", V_REF, offsetof(Graph, vals), .ref = R_STATE},
     {"model", V_TEXT, .at = offsetof(Graph, model)}, {"calls", V_TEXT, .at = offsetof(Graph, calls)},
+    {"gpus", V_TEXT, .at = offsetof(Graph, gpus)},
     {"timed", V_BOOL, .at = offsetof(Graph, timed)}, {"kinds", V_TEXTS, .at = offsetof(Graph, kind)},
     {0}
 };

@@ -151,23 +151,23 @@ for compute in fp8 fp8-fast; do
     gpt gpt2-$compute gpt2-124m-cuda 12 768 12 32 124475904 --set train.precision.compute=$compute
 done
 gpt gpt2-1558m gpt2-774m 48 1600 25 8 1557686400
-images() {      # NAME WORKSPACE
+images() {      # NAME WORKSPACE TYPE HIGH: of its pictures
     wanted "$1" || return 0
-    samples=256 dims= arrays=
+    samples=256 dims= arrays= name=$1 room=$2
     if [ -n "$small" ]; then samples=4; sized S=32 C=5 N2=1 N3=1; else sized S=224 C=1000; fi
-    array image f4 1 "$S" "$S" 3 && array labels i4 "$C"
-    set -- "$1" "$2" examples/resnet50.yaml $dims --stages 1 --set train.precision.compute=bf16 \
-        --set train.batch.global=$samples --set train.batch.micro=$samples
-    name=$1 room=$2
-    shift 2
+    array image "$3" "$4" "$S" "$S" 3 && array labels i4 "$C"
+    set -- examples/resnet50.yaml $dims --stages 1 --set train.precision.compute=bf16 \
+        --set "model.inputs.image.dtype=$(echo "$3" | sed 's/u1/u8/; s/f4/f32/')" --set train.batch.global=$samples \
+        --set train.batch.micro=$samples
     sed "s/reserve: 1GiB/workspace: $room, &/" devices/h100.yaml >"$to/gpu.yaml"
     predict "$name" "$@"
     program "$name" "$@" --set "devices.0.workspace=$room" --set "data={train: {format: npy, arrays: {$arrays}}}"
     echo "$name $samples images 0" >>"$kit/timed"
     samples=4
 }
-images resnet50.204MiB 204MiB       # what the images of 3 channels want, copied with 8
-images resnet50.512MiB 512MiB
+images resnet50.204MiB 204MiB f4 1       # what the images of 3 channels want, copied with 8
+images resnet50.512MiB 512MiB f4 1
+images resnet50.bytes 512MiB u1 256
 
 # ---- the benchmark of dpgen profile --------------------------------------------------------------------------------------
 # It builds its folder, runs it and takes it away: a make that keeps it stands in for the real one, and a library of that name

@@ -213,14 +213,16 @@ for row in open(sys.argv[1]):
     n = 1
     for d in dims:
         n *= d
-    code = {"f4": "f", "i4": "i", "tokens": "H"}[kind]
+    code = {"f4": "f", "i4": "i", "u1": "B", "tokens": "H"}[kind]
     block = [random.uniform(low, high) if kind == "f4" else random.randrange(low, high) for _ in range(min(n, 100003))]
     some = array.array(code, block)
     with open(sys.argv[2] + "/" + name, "wb") as f:
         if kind == "tokens":
             f.write(struct.pack("<256i", 20240520, 1, n, *[0] * 253))
         else:
-            text = "{'descr': '<%s', 'fortran_order': False, 'shape': (%s), }" % (kind, "".join("%d, " % d for d in dims))
+            order = "|" if kind == "u1" else "<"
+            text = "{'descr': '%s%s', 'fortran_order': False, 'shape': (%s), }" % (order, kind,
+                                                                                  "".join("%d, " % d for d in dims))
             f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", 118) + text.encode().ljust(117) + b"\n")
         for at in range(0, n, len(block)):
             f.write(some[:min(len(block), n - at)].tobytes())
@@ -371,6 +373,7 @@ part_images() {
     [ -n "$torch" ] || torch_begin resnet50 256
     timed resnet50.204MiB images 60 resnet50.204MiB
     timed resnet50.512MiB images 60 resnet50.512MiB
+    timed resnet50.bytes images 60 resnet50.bytes
     torch_timed torch.resnet50 150
     counted resnet50.512MiB
 }
