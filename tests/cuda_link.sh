@@ -37,7 +37,7 @@ refuse "no cuDNN" 2 "no cuDNN: there is no include/cudnn.h in: $tmp/none.  Insta
     make -s -C "$tmp/gpt" CUDA_HOME="$cuda" CUDNN_HOME="$tmp/none" train
 refuse "a space" 2 "CUDA_HOME=\"a b\": make cannot take a folder" make -s -C "$tmp/gpt" CUDA_HOME="a b" train
 # a program of the kit that has the kernels of a folder: what pack.sh links it with is enough
-sources=$(sed -n 's/^unit passes .* \(bench.*\)/\1/p' tests/gpu/pack.sh | sed "s,[a-z/]*\.c,$root/&,g")
+sources=$(sed -n 's/^unit passes .* \(bench.*\)/\1/p' tests/gpu/pack.sh | sed "s,\$ops,rt/op/cuda,g; s,[a-z/]*\.c,$root/&,g")
 expect "the kit's passes" make -s -C "$tmp/gpt" -f "$root/tests/gpu/unit.mk" CUDA_HOME="$cuda" NVCC=false UNIT=passes \
     ROOT="$root" SOURCES="${sources:-none}" passes
 expect "nothing is compiled twice" make -s -C "$tmp/gpt" CUDA_HOME="$cuda" NVCC=false train

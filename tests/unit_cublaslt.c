@@ -146,7 +146,7 @@ static void room_for(long n)
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 static double want[MOST], size[MOST];
 static real *x, *w, *b, *dy, *y, *dx, *other;
-static float *dw, *db, sum[MOST], old[MOST];
+static float *dw, *db, *sum, old[MOST];
 enum { ROOM = 8 * MOST };
 static void *room;                      /* scratch */
 
@@ -603,7 +603,7 @@ static void open_memory(void)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         *all[i] = shared(MOST * sizeof(real));
     dw = shared(MOST * sizeof *dw);
-    db = shared(MOST * sizeof *db);
+    db = shared(MOST * sizeof *db), sum = shared(MOST * sizeof *sum);
     room = shared(ROOM);
     device.workspace = workspace = (unsigned char *)shared(WORKSPACE + GUARD + 192) + 192;      /* as in an arena */
     device.workspace_bytes = WORKSPACE;

@@ -221,7 +221,7 @@ unit device bits.f32.1 -DUNIT tests/gpu/device.c
 unit product bits.bf16.1 -DN=$([ -n "$small" ] && echo 64 || echo 8192) bench/gpu/product.c
 flags=-DUNIT
 [ -z "$small" ] || flags=-DROWS=64,-DSCORES=2048
-unit passes bits.bf16.1 $flags bench/gpu/passes.c rt/number.c kernels.o
+unit passes bits.bf16.1 $flags bench/gpu/passes.c rt/number.c kernels.o $ops/attention.o $ops/attention_graph.o $ops/graph.o
 
 # ---- make: a folder a core, and one more, as some wait for the kernels of another ------------------------------------------
 say "$(wc -l <"$to/programs") folders"
