@@ -47,7 +47,7 @@ void  mem_free_all(void);                           /* at exit, so that sanitize
 /* A text printed piece by piece: f while it is open; then at, with a zero byte after its n bytes. */
 typedef struct { FILE *f; char *at; size_t n; } Text;
 FILE *text_open(Text *t);
-void  text_close(Text *t);
+char *text_close(Text *t);
 #define VEC(T) struct { T *at; int n, cap; }
 /* Address of a new zeroed element at the end of a VEC. */
 #define PUSH(v) ((v)->at = vec_grow((v)->at, (v)->n, &(v)->cap, sizeof *(v)->at), &(v)->at[(v)->n++])
