@@ -92,7 +92,6 @@ const char *names_remedy(const char *word, const Strs *names);      /* the neare
 
 /* ---- base/: sha1.c, quote.c, number.c, words.c ----------------------------------------------------------- */
 void sha1_of(const void *data, size_t n, char hex[41]);
-void sha256_of(const void *data, size_t n, char hex[65]);
 void json_text(FILE *f, const char *text);          /* a JSON string, quoted and escaped */
 const char *quote_json(const char *text);           /* the same as a text */
 uint64_t hash64(const char *text);                  /* FNV-1a: Philox keys of names */
@@ -149,6 +148,7 @@ void  files_begin(const char *dir, bool alone);
 void  files_end(void);
 
 /* ---- base/folder.c: a folder that appears whole or not at all, and the files that dpgen carries inside it ---------- */
+const char *sha256_of(const void *data, size_t n);      /* in hex, 64 digits */
 typedef struct Out Out;
 void  out_check(const char *dir);                   /* ends with a message where out_begin() would */
 Out  *out_begin(const char *dir);
