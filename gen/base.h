@@ -47,7 +47,7 @@ void  mem_free_all(void);                           /* at exit, so that sanitize
 /* A text printed piece by piece: f while it is open; then at, with a zero byte after its n bytes. */
 typedef struct { FILE *f; char *at; size_t n; } Text;
 FILE *text_open(Text *t);
-void  text_close(Text *t);
+char *text_close(Text *t);
 #define VEC(T) struct { T *at; int n, cap; }
 /* Address of a new zeroed element at the end of a VEC. */
 #define PUSH(v) ((v)->at = vec_grow((v)->at, (v)->n, &(v)->cap, sizeof *(v)->at), &(v)->at[(v)->n++])
@@ -92,7 +92,6 @@ const char *names_remedy(const char *word, const Strs *names);      /* the neare
 
 /* ---- base/: sha1.c, quote.c, number.c, words.c ----------------------------------------------------------- */
 void sha1_of(const void *data, size_t n, char hex[41]);
-void sha256_of(const void *data, size_t n, char hex[65]);
 void json_text(FILE *f, const char *text);          /* a JSON string, quoted and escaped */
 const char *quote_json(const char *text);           /* the same as a text */
 uint64_t hash64(const char *text);                  /* FNV-1a: Philox keys of names */
@@ -149,6 +148,7 @@ void  files_begin(const char *dir, bool alone);
 void  files_end(void);
 
 /* ---- base/folder.c: a folder that appears whole or not at all, and the files that dpgen carries inside it ---------- */
+const char *sha256_of(const void *data, size_t n);      /* in hex, 64 digits */
 typedef struct Out Out;
 void  out_check(const char *dir);                   /* ends with a message where out_begin() would */
 Out  *out_begin(const char *dir);

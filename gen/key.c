@@ -15,10 +15,8 @@
 
 static const char *hash_of(Text *t)
 {
-    char *hex = alloc(65);
     text_close(t);
-    sha256_of(t->at, t->n, hex);
-    return hex;
+    return sha256_of(t->at, t->n);
 }
 
 /* Names of lines and inputs change no bits, so an activation is a number: the how manieth that the calls name. */

@@ -284,7 +284,7 @@ static void read_attrs(Share *u, const char *text)
 static Share whole_of(const Sample *s, const Row *r, int absent)
 {
     Share u = {.r = r};
-    row_axes(r, &u.axes);
+    u.axes = row_axes(r);
     read_attrs(&u, s->attrs);
     for (int i = 0; i < u.axes.lists; i++) {
         if (i == absent || (operand(&u, i)->optional && !elements(&u, i)))
@@ -475,8 +475,7 @@ int main(void)
             check_order(terms[i], blocks), check_losses(terms[i], blocks), check_conv(terms[i], blocks);
     for (int i = 0; i < row_count(); i++) {
         const Row *r = row(i);
-        RowAxes axes;
-        row_axes(r, &axes);
+        const RowAxes axes = row_axes(r);
         bool divided = false, sampled = false;
         for (int k = 0; k < axes.axes; k++)
             divided |= !axes.axis[k].whole;

@@ -41,7 +41,7 @@ static const char *layout(const Graph *g, const Divide *d, const char *layer)
         RowAxes a;
         if (d->axis[i] < 0 || strncmp(o->name, layer, strlen(layer)))
             continue;
-        row_axes(row(o->row), &a);
+        a = row_axes(row(o->row));
         text = strf("%s%s%s %s", text, *text ? ", " : "", o->name + strlen(layer), a.axis[d->axis[i]].name);
     }
     return text;

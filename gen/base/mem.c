@@ -208,14 +208,14 @@ FILE *text_open(Text *t)
 }
 
 /* The stream's own buffer would have an owner; the copy lives until exit like all else. */
-void text_close(Text *t)
+char *text_close(Text *t)
 {
     if (fclose(t->f) != 0)
         fail(EXIT_RUN, "out of memory: a text of %zu bytes", t->n);
     char *copy = memcpy(alloc(t->n + 1), t->at, t->n + 1);
     free(t->at);
-    t->at = copy;
     t->f = NULL;
+    return t->at = copy;
 }
 
 /* Where `have` bytes at `at` find `want`: in place, if nothing was made since and the chunk has the room. */

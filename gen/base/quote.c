@@ -32,8 +32,7 @@ const char *quote_json(const char *text)
 {
     Text t;
     json_text(text_open(&t), text);
-    text_close(&t);
-    return t.at;
+    return text_close(&t);
 }
 
 static bool is_ascii(unsigned char c)
@@ -51,8 +50,7 @@ const char *quote_c(const char *text)
     for (const unsigned char *c = (const unsigned char *)text; *c; c++)
         fprintf(f, is_ascii(*c) && !strchr("\"\\?", *c) ? "%c" : "\\%03o", *c);
     fputc('"', f);
-    text_close(&t);
-    return t.at;
+    return text_close(&t);
 }
 
 /* No end of a comment, none inside, and no backslash, which before a line's end would join the next one. */
@@ -84,8 +82,7 @@ const char *quote_html(const char *text)
         else
             fprintf(f, diag_unsafe(c) ? "?" : "&#%u;", (unsigned)c);
     }
-    text_close(&t);
-    return t.at;
+    return text_close(&t);
 }
 
 static const char *quoted(const char *text, const char *dollar)
@@ -101,8 +98,7 @@ static const char *quoted(const char *text, const char *dollar)
         else
             fputc(*c, f);
     fputc('\'', f);
-    text_close(&t);
-    return t.at;
+    return text_close(&t);
 }
 
 const char *quote_shell(const char *text)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sha1.c: two hashes beside SHA-256, which dpgen shares with its jobs (rt/sha256.c); and that one of a whole text.
+ * sha1.c: two hashes beside SHA-256, which dpgen shares with its jobs (rt/sha256.c).
  *
  * SHA-1 is what SPDX 2.3 wants beside any other sum of a file; nothing here relies on it.  Source: FIPS PUB 180-4, Secure Hash
  * Standard, 2015, sections 4.1.1, 4.2.1, 5.1.1, 5.3.1, 6.1.  FNV-1a (64 bits) turns the name of an operator into the key of its
@@ -60,12 +60,4 @@ uint64_t hash64(const char *text)
     for (; *text; text++)
         h = (h ^ (unsigned char)*text) * 0x100000001b3;
     return h;
-}
-
-void sha256_of(const void *data, size_t n, char hex[65])
-{
-    Digest sum;
-    digest_start(&sum);
-    digest_add(&sum, data, n);
-    digest_end(&sum, hex);
 }

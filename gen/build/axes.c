@@ -73,12 +73,12 @@ bool axis_leads(const RowAxes *a, int axis)
     return leads;
 }
 
-void row_axes(const Row *r, RowAxes *to)
+RowAxes row_axes(const Row *r)
 {
+    RowAxes of = {0}, *to = &of;
     const char *p = r->axes;
-    *to = (RowAxes){0};
     if (!strcmp(p, "*"))
-        return;
+        return of;
     while (*p && *p != ';') {
         if (*p == '-')          /* "->", behind the last operand */
             p += 2;
@@ -98,6 +98,7 @@ void row_axes(const Row *r, RowAxes *to)
         copy_word(to->product[to->products].attr, p, n);
         p = read_dims(to, &to->product[to->products++].of, p + n + 1, "*");
     }
+    return of;
 }
 
 /* ---- sizes ------------------------------------------------------------------------------------------------------ */

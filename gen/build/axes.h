@@ -18,7 +18,7 @@ typedef struct {
     AxisList list[AXES_LISTS];
     struct { char attr[40]; AxisList of; } product[AXES_PRODUCTS];      /* an attribute that is a product of axes */
 } RowAxes;
-void row_axes(const Row *r, RowAxes *to);
+RowAxes row_axes(const Row *r);
 /* The row of a part of it along that axis; -1: the row itself does. */
 int row_part(const Row *r, const char *axis);
 /* Has the row dimensions whose parts go with those of the axis? */

@@ -459,8 +459,7 @@ static bool check_axes(GraphCheck *c, const Op *o)
 {
     const Graph *g = c->g;
     const Row *r = row(o->row);
-    RowAxes axes;
-    row_axes(r, &axes);
+    const RowAxes axes = row_axes(r);
     for (int i = 0; i < axes.lists; i++) {
         int par = i - r->in.n, out = par - r->par.n;
         const char *name = par < 0 ? r->in.at[i].name : out < 0 ? r->par.at[par].name : r->out.at[out].name;

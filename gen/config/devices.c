@@ -533,8 +533,7 @@ void model_plan(Model *m, Node *node)
     PlanSpec *p = &m->plan;
     *p = (PlanSpec){ .chunks = 1, .replicas = 1, .tensor = 1, .buckets = 16, .schedule = "auto", .transport = "local",
                      .planner = "exact", .loc = node ? node->loc : (Loc){ 0, 0, 0 } };
-    if (node)
-        section(m, node, "plan", fields, COUNT(fields), p);
+    section(m, node, "plan", fields, COUNT(fields), p);
     for (int i = 0; i < COUNT(places); i++) {
         const Node *value = node_get(node, places[i].key);
         *(Loc *)(void *)((char *)p + places[i].at) = value ? value->loc : p->loc;

@@ -26,8 +26,7 @@ void model_hosts(Model *m, Node *node)
         { "offload", read_bytes, offsetof(Hosts, offload), 0, 0, NULL },
     };
     Hosts hosts = { 1, 0, 0, 0 };
-    if (node)
-        section(m, node, "hosts", fields, COUNT(fields), &hosts);
+    section(m, node, "hosts", fields, COUNT(fields), &hosts);
     if (hosts.memory && hosts.offload > hosts.memory)
         bad(node_get(node, "offload")->loc, NULL, "hosts.offload is more than hosts.memory");
     m->hosts = hosts.count;

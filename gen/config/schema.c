@@ -60,7 +60,7 @@ void section(Model *m, Node *map, const char *path, const Field *fields, int n, 
     Spot all = { m, NULL, path, map, NULL };
     if (n > MOST_KEYS)
         die("%s has more than %d keys", path, MOST_KEYS);
-    if (!want(&all, MAP, "a map"))
+    if (!map || !want(&all, MAP, "a map"))
         return;
     for (int i = 0; i < map->n; i++) {
         int k = INDEX_OF(fields, n, map->key[i]->text);

@@ -23,7 +23,7 @@ struct Field {
 };
 #define COUNT(array) ((int)(sizeof (array) / sizeof *(array)))
 
-/* Read every key of a map by its field, in the order of the file; keys without a field are named as mistakes. */
+/* Read every key of a map, if there is one, by its field, in the order of the file; keys without a field are mistakes. */
 void section(Model *m, Node *map, const char *path, const Field *fields, int n, void *to);
 /* The value is of that kind, or a mistake was named. */
 bool want(const Spot *s, NodeKind kind, const char *what);

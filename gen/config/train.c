@@ -226,8 +226,7 @@ void model_train(Model *m, Node *node)
     *t = (Train){ .compute = F32, .batch = 1, .groups = 1, .blocks = 1, .steps = 1000, .opt = OPT_ADAMW, .lr = 3e-4,
                   .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .alpha = 0.99, .schedule = LR_CONSTANT, .every = 1,
                   .factor = 0.1, .seed = 1 };
-    if (node)
-        section(m, node, "train", fields, COUNT(fields), t);
+    section(m, node, "train", fields, COUNT(fields), t);
     const Node *batch = node_get(node, "batch");
     /* What follows from the three numbers. */
     Loc at = batch ? batch->loc : node ? node->loc : (Loc){ 0, 0, 0 };
@@ -445,8 +444,7 @@ void model_checkpoint(Model *m, Node *node)
         { "format", read_fixed, 0, 0, 0, "safetensors" },
     };
     m->ckpt = (CkptSpec){ .dir = "checkpoints", .every = 0, .keep = 3, .async = true };
-    if (node)
-        section(m, node, "checkpoint", fields, COUNT(fields), &m->ckpt);
+    section(m, node, "checkpoint", fields, COUNT(fields), &m->ckpt);
 }
 
 /* ---- adapt: what learns beside a model that does not ------------------------------------------------------ */
@@ -502,6 +500,5 @@ void model_report(Model *m, Node *node)
         { "trace", read_second, offsetof(Model, trace), 0, 0, "none chrome" },
         { "html", read_html, 0, 0, 0, NULL },
     };
-    if (node)
-        section(m, node, "report", fields, COUNT(fields), m);
+    section(m, node, "report", fields, COUNT(fields), m);
 }

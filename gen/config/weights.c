@@ -86,8 +86,7 @@ void model_weights(Model *m, Node *node)
         { "ignore", read_texts, offsetof(WeightsSpec, ignore), 1, 0, NULL },
     };
     m->weights.given = node;
-    if (node)
-        section(m, node, "weights", fields, COUNT(fields), &m->weights);
+    section(m, node, "weights", fields, COUNT(fields), &m->weights);
 }
 
 /* ---- one parameter ------------------------------------------------------------------------------------- */

@@ -147,9 +147,7 @@ Profile *profile_parse(const char *path, const char *again)
     char *text = file_read(path, "dpgen profile MODEL.yaml writes one; --estimate does without", &n);
     p->path = path;
     p->again = again;
-    char hex[65];
-    sha256_of(text, n, hex);
-    p->hash = strf("%s", hex);
+    p->hash = sha256_of(text, n);
     int number = 0;
     for (char *line = text, *end; line < text + n; line = end + 1) {
         end = memchr(line, '\n', (size_t)(text + n - line));

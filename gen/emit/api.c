@@ -43,8 +43,7 @@ static const char *renamed(const Api *a, const char *text)
             fputc(*at, f);
         at += small || large ? 7 : 0;
     }
-    text_close(&t);
-    return t.at;
+    return text_close(&t);
 }
 
 static void add_made(Api *a, const char *name, const char *text)
@@ -210,8 +209,7 @@ static const char *header_text(const Api *a)
     if (is_over_ranks(p))
         fprintf(f, "#define %s_RANKS %d  /* stages, each in a rank */\n", a->capitals, p->devices);
     fputs(rest, f);
-    text_close(&t);
-    return t.at;
+    return text_close(&t);
 }
 
 /* ---- the amalgam ------------------------------------------------------------------------------------------------------- */

@@ -14,13 +14,11 @@ const char *emit(const Plan *p, const char *dir, const EmitAs *as, const Text *r
 {
     Out *o = out_begin(dir);
     /* plan.json's own hash is part of launch.c, so that a log can name the plan it ran. */
-    char *hex = alloc(65);
     Text t, launch;
     emit_plan_json(text_open(&t), p);
     text_close(&t);
-    sha256_of(t.at, t.n, hex);
+    const char *hash = sha256_of(t.at, t.n);
     out_copy(o, "plan.json", t.at, t.n);
-    const char *hash = hex;
     emit_launch(text_open(&launch), p, as->prefix, hash, as->library);
     text_close(&launch);
     out_copy(o, "launch.c", launch.at, launch.n);

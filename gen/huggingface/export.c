@@ -69,9 +69,7 @@ static const char *newest(const char *dir)
 
 static void check_sha(const char *path, const void *at, size_t n, const char *want)
 {
-    char hex[SHA];
-    sha256_of(at, n, hex);
-    if (strncmp(hex, want, SHA - 1))
+    if (strncmp(sha256_of(at, n), want, SHA - 1))
         fail(EXIT_STALE, "%s is damaged: its SHA-256 is not the one that the checkpoint has; take an older checkpoint", path);
 }
 

@@ -57,8 +57,7 @@ const char *template_line(const char *line, const ConfigValues *v)
 {
     Text t;
     write_line(text_open(&t), line, line + strlen(line), v);
-    text_close(&t);
-    return t.at;
+    return text_close(&t);
 }
 
 void template_write(FILE *f, const char *template, const ConfigValues *v)

@@ -76,7 +76,6 @@ int ops_conv(Net *g, int x, int weight, int bias, const NetWindow *any)
 {
     int64_t by[2];
     const NetWindow even = even_window(any, by), *w = &even;
-    net_want_act(g, x);
     x = net_channels_last(g, x);
     const NetValue *k = value_of(g, weight);
     Dims d = window_dims(g, value_of(g, x)->dims, w);
@@ -98,7 +97,6 @@ int ops_conv(Net *g, int x, int weight, int bias, const NetWindow *any)
 
 int ops_conv_transpose(Net *g, int x, int weight, int bias, const NetWindow *w, const int64_t extra[2])
 {
-    net_want_act(g, x);
     x = net_channels_last(g, x);
     const NetValue *k = value_of(g, weight);
     Dims d = value_of(g, x)->dims, of = k->dims;
@@ -156,7 +154,6 @@ int ops_pool(Net *g, const char *op, int x, const NetWindow *any)
 {
     int64_t by[2];
     const NetWindow even = even_window(any, by), *w = &even;
-    net_want_act(g, x);
     x = net_channels_last(g, x);
     if (w->dilate[0] != 1 || w->dilate[1] != 1)
         net_refuse(g, "its window is dilated, which dpgen does not do");
@@ -174,7 +171,6 @@ int ops_pool(Net *g, const char *op, int x, const NetWindow *any)
 
 int ops_global_pool(Net *g, int x, bool keep)
 {
-    net_want_act(g, x);
     x = net_channels_last(g, x);
     Dims d = value_of(g, x)->dims;
     for (int i = 2; i < d.n; i++)
@@ -244,7 +240,6 @@ static bool is_all(Net *g, int value, double number)
 
 int ops_instance_norm(Net *g, int x, int weight, int bias, double eps)
 {
-    net_want_act(g, x);
     x = net_channels_last(g, x);
     Dims d = value_of(g, x)->dims;
     bool plain = is_all(g, weight, 1) && is_all(g, bias, 0);

@@ -25,6 +25,7 @@ static int64_t net_axis(Net *g, int x, int64_t axis)
 
 int net_channels_last(Net *g, int x)
 {
+    net_want_act(g, x);
     const NetValue *v = value_of(g, x);
     if (v->last)
         return x;

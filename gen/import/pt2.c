@@ -9,7 +9,6 @@
 #include "rt/json.h"
 
 enum { LONGEST = 4096, MAJOR = 8 };
-typedef JsonPart JsonPart;
 typedef struct { const char *name; int value; } Pt2Named;
 typedef struct { Net *g; Archive files; JsonPart values; VEC(Pt2Named) named; char room[LONGEST]; } Pt2Reader;
 

@@ -139,8 +139,7 @@ static const char *shape_of(const Finder *f, const RepeatCopy *c)
         }
         fprintf(out, "\n");
     }
-    text_close(&t);
-    return t.at;
+    return text_close(&t);
 }
 
 ORDER(by_shape, RepeatCopy, strcmp(x->shape, y->shape), order_of(x->from, y->from))

@@ -136,8 +136,7 @@ static void take_op(Region *r, int i, int axis, int64_t pieces)
 {
     const Op *o = &r->g->op.at[i];
     const Row *row_ = row(o->row);
-    RowAxes a;
-    row_axes(row_, &a);
+    const RowAxes a = row_axes(row_);
     if (r->d->axis[i] >= 0) {
         if (r->d->axis[i] != axis)
             r->wrong = strf("%s would be divided along two axes", o->name);
@@ -185,8 +184,7 @@ static bool goes_with(const Region *r, const Op *o, const RowAxes *a, int axis)
 static void join(Region *r, int i, int list, int64_t outer)
 {
     const Op *o = &r->g->op.at[i];
-    RowAxes a;
-    row_axes(row(o->row), &a);
+    const RowAxes a = row_axes(row(o->row));
     const int part = row_part(row(o->row), "rows");
     const bool border = r->d->everywhere && part >= 0 && (is_linear(o) || *row_swaps(row(part), PH_I));
     if (border) {           /* all of the weight; rows of x, unless it has columns */
@@ -250,8 +248,7 @@ static void take_tensor(Region *r, int t, int64_t outer)
 static void count_sums(const Graph *g, const Op *o, int axis, Bytes *forward, Bytes *backward)
 {
     const Row *r = row(o->row);
-    RowAxes a;
-    row_axes(r, &a);
+    const RowAxes a = row_axes(r);
     for (int k = 0; k < a.lists; k++) {
         int thing = divide_thing(o, r, k);
         bool in = k < r->in.n, out = k >= r->in.n + r->par.n;
@@ -267,8 +264,7 @@ static void count_sums(const Graph *g, const Op *o, int axis, Bytes *forward, By
 static int64_t grow(const Graph *g, Divide *d, int seed, int axis, bool keep)
 {
     const Op *o = &g->op.at[seed];
-    RowAxes a;
-    row_axes(row(o->row), &a);
+    const RowAxes a = row_axes(row(o->row));
     const int64_t size = axis_size(&a, axis, number_of, o);
     Region r = {.g = g, .d = d, .uneven = size % parts_of(d, o, &a, axis) ? size : 0};
     for (int i = a.axes - 1; i >= 0; i--)
@@ -342,8 +338,7 @@ void divide_find(const Graph *g, int devices, const PlanSpec *p, Divide *to)
         to->axis[i] = -1;
     for (int i = 0; i < g->nf; i++) {
         const Op *o = &g->op.at[i];
-        RowAxes a;
-        row_axes(row(o->row), &a);
+        const RowAxes a = row_axes(row(o->row));
         for (int axis = 0; axis < a.axes; axis++) {
             const bool heads = to->everywhere && is_attention(o) && !a.axis[axis].whole;
             if (!heads && (part_row(o, &a, axis) < 0 || !begins(o, &a, axis) || (axis_leads(&a, axis) && !to->experts)))
@@ -420,8 +415,7 @@ static void spread_op(const Graph *g, const Divide *d, Op *o, const RowAxes *a, 
 /* Its sizes, and those that are products of the axis. */
 static void shrink_op(Graph *g, const Divide *d, Op *o, int axis)
 {
-    RowAxes a;
-    row_axes(row(o->row), &a);
+    const RowAxes a = row_axes(row(o->row));
     int part = part_row(o, &a, axis), x = o->in.n ? o->in.at[0] : -1;
     if (axis_leads(&a, axis))
         spread_op(g, d, o, &a, axis);
@@ -478,8 +472,7 @@ void divide_shape(const Divide *d, Cut c, Shape *s, Bytes *bytes)
 static int devices_of(const Graph *g, int most)
 {
     for (int i = 0; i < g->nf; i++) {
-        RowAxes a;
-        row_axes(row(g->op.at[i].row), &a);
+        const RowAxes a = row_axes(row(g->op.at[i].row));
         for (int axis = 0; axis < a.axes; axis++)
             while (axis_leads(&a, axis) && axis_size(&a, axis, number_of, &g->op.at[i]) % most)
                 most /= 2;
@@ -492,8 +485,7 @@ static void refuse_experts(const Graph *g, const Model *m, const Divide *d)
 {
     bool any = false;
     for (int i = 0; i < g->nf && d->experts; i++) {
-        RowAxes a;
-        row_axes(row(g->op.at[i].row), &a);
+        const RowAxes a = row_axes(row(g->op.at[i].row));
         for (int axis = 0; axis < a.axes; axis++) {
             any |= axis_leads(&a, axis);
             if (!axis_leads(&a, axis) || d->axis[i] == axis || !begins(&g->op.at[i], &a, axis))
@@ -569,8 +561,7 @@ static const char *sum_text(const Graph *g, int t, const char *what)
 static const char *axis_text(const Graph *g, const Divide *d, int op)
 {
     const Op *o = &g->op.at[op];
-    RowAxes a;
-    row_axes(row(o->row), &a);
+    const RowAxes a = row_axes(row(o->row));
     int64_t size = axis_size(&a, d->axis[op], number_of, o);
     const Cut c = d->of[o->out.at[0]].rows ? d->of[o->out.at[0]] : d->of[o->in.at[0]];
     if (axis_leads(&a, d->axis[op]))

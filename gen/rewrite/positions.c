@@ -79,8 +79,7 @@ static int64_t all_along(const Op *o, const RowAxes *a, int axis)
 /* Rows that are rows of all its tensors, too; of statistics, elements. */
 static int64_t rows_of(const Graph *g, const Op *o, int axis)
 {
-    RowAxes a;
-    row_axes(row(o->row), &a);
+    const RowAxes a = row_axes(row(o->row));
     int64_t rows = all_along(o, &a, axis);
     for (int k = 0; k < a.lists; k++) {
         int t = divide_thing(o, row(o->row), k), out = k - row(o->row)->in.n - row(o->row)->par.n;
@@ -97,8 +96,7 @@ static int64_t rows_of(const Graph *g, const Op *o, int axis)
  * samples of positions, its neighbours are not cut so for its sake. */
 static int rows_axis(const Graph *g, const Divide *d, const Op *o)
 {
-    RowAxes a;
-    row_axes(row(o->row), &a);
+    const RowAxes a = row_axes(row(o->row));
     for (int axis = 0; axis < a.axes && a.lists; axis++) {
         const int form = row_part(row(o->row), a.axis[axis].name);
         const bool part = form >= 0 && (d->everywhere || !*row_swaps(row(form), PH_W));
@@ -138,8 +136,7 @@ static void join_groups(const Graph *g, const int *axis, int *group)
 /* Has the operator a sum over rows with other blocks than those that are cut, such as a norm of each head?  Then why. */
 static const char *other_blocks(const Divide *d, const Op *o, int axis, int64_t rows)
 {
-    RowAxes a;
-    row_axes(row(o->row), &a);
+    const RowAxes a = row_axes(row(o->row));
     const int part = row_part(row(o->row), a.axis[axis].name);
     const bool sums = part >= 0 && (*row_swaps(row(part), PH_I) || *row_swaps(row(part), PH_W));
     const int64_t all = sums ? all_along(o, &a, axis) : rows;
@@ -203,8 +200,7 @@ static void part_shape(const Divide *d, Tensor *t, int64_t rows)
 /* Of an axis that stays whole a part has n elements, of all samples. */
 static void part_op(Positions *p, Op *o, RowCut c)
 {
-    RowAxes a;
-    row_axes(row(o->row), &a);
+    const RowAxes a = row_axes(row(o->row));
     const Attr *attr = part_attr(o, &a, c.axis);
     const int64_t all = all_along(o, &a, c.axis);
     int part = row_part(row(o->row), a.axis[c.axis].name);

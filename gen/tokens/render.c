@@ -114,8 +114,7 @@ static Value replaced(const char *s, const char *from, const char *to)
     for (const char *p; *from && (p = strstr(s, from)); s = p + strlen(from))
         fprintf(f, "%.*s%s", (int)(p - s), s, to);
     fputs(s, f);
-    text_close(&t);
-    return value_string(t.at);
+    return value_string(text_close(&t));
 }
 
 static const char white[] = " \t\n\r\f\v";
@@ -478,7 +477,6 @@ Rendered template_render(const Steps *steps, const Value *names)
     text_open(&run->text);
     if (!setjmp(run->out))
         walk(run, steps);
-    text_close(&run->text);
-    run->to->text = run->text.at;
+    run->to->text = text_close(&run->text);
     return *run->to;
 }
