@@ -462,7 +462,7 @@ static Ns table(const Question *q)
         for (int a = s; a < q->n; a++)
             for (int b = a; b < q->n && best[s * row + a] < INT64_MAX; b++) {
                 const Price *k = price_best(q->prices, a, b, s);
-                Ns own = k->forward + k->backward, wire = bound_transfer(x, s, b), both = best[s * row + a];
+                Ns own = k->forward + k->backward, wire = x->transfer[s][b], both = best[s * row + a];
                 if (!k->fits || (b < q->n - 1 && s == q->chunks - 1) || q->cut[b] == CUT_NEVER)
                     continue;
                 both = own > both ? own : both;

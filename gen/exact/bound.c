@@ -55,11 +55,6 @@ Share bound_share(const Facts *x, int chunk, int first, int last)
     return (Share){load + (x->split ? facts_forward(x, chunk, first, last) : all + u), x->split ? all - w : all};
 }
 
-Ns bound_transfer(const Facts *x, int chunk, int cut)
-{
-    return x->transfer[chunk][cut];
-}
-
 /* Every k-th forward waits for a round, and the rest of them take `all` a micro-batch. */
 static Ns all_rounds(const Facts *x, int chunk, Ns all, Ns round)
 {
@@ -70,7 +65,7 @@ static Ns all_rounds(const Facts *x, int chunk, Ns all, Ns round)
 Ns bound_chunk(const Facts *x, int chunk, int first, int last, Ns time, Ns head, Ns path)
 {
     if (!x->step)
-        return max_of(time, bound_transfer(x, chunk, last));
+        return max_of(time, x->transfer[chunk][last]);
     int class = x->class[chunk], end = x->chunks - 1;
     Ns load = x->load[last + 1] - x->load[first], early = max_of(time - facts_time(x, chunk, first, last), 0);
     Ns forward = facts_forward(x, chunk, first, last) + load, all = time + load;

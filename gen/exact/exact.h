@@ -28,6 +28,7 @@ typedef struct {
                                    asked for, and where steps overlap */
     bool split;                 /* weight gradients are computations of their own: nothing must follow them but the update */
     Ns **time, **forward, **back, **weight;     /* [class][i]: of operators 0..i-1: all, forward, backward, W of it */
+    Ns **apart;                 /* [class][i]: what operator i takes more at the begin of a run than behind the one before it */
     Hops *source, *target;      /* by forward operator: those it reads of, those that its gradients go to; all before it */
     Bytes *cross;               /* by operator: bytes that cross a cut after it, both ways */
     Ns **transfer;              /* [chunk][i]: of them, from that chunk to the next; 0 behind the last and on one device */
@@ -37,14 +38,25 @@ typedef struct {
     Ns *load;                   /* [i]: of data inputs that operators 0..i-1 read first, for every micro-batch */
     VEC(ExactReader) reader;    /* of data inputs: by input, then by operator */
     Ns **update;                /* [class][i]: of the parameters at home in 0..i-1 */
-    Ns *close;                  /* [i]: at least what a first chunk 0..i does beside computing: preview_ends.c */
+    struct Finish *finish;      /* preview_ends.c */
+    Ns *close;                  /* [i]: at least what a first chunk 0..i does beside computing */
 } Facts;
 
 Facts *facts_of(const Question *q);
+Facts *facts_again(const Facts *x, const Question *q);  /* of other lists for the same chunks and devices, to preview them */
 /* The forward operator that decides the chunk of this operator: its own; for an update, that of its parameter. */
 int facts_home(const Graph *g, const Op *o);
-Ns  facts_time(const Facts *x, int chunk, int first, int last);         /* base time of a run there: nothing made again */
-Ns  facts_forward(const Facts *x, int chunk, int first, int last);
+/* Base times of a run there: nothing made again. */
+static inline Ns facts_time(const Facts *x, int chunk, int first, int last)
+{
+    const Ns *t = x->time[x->class[chunk]];
+    return t[last + 1] - t[first] + x->apart[x->class[chunk]][first];
+}
+static inline Ns facts_forward(const Facts *x, int chunk, int first, int last)
+{
+    const Ns *t = x->forward[x->class[chunk]];
+    return t[last + 1] - t[first] + x->apart[x->class[chunk]][first];
+}
 /* Cuts for a coarse search: in each of so many pieces of equal time, the one that crosses least, and those that must be. */
 const char *facts_grid(const Facts *x, int pieces);
 /* The link of a run to the chunk before it.  It holds if that chunk begins at `near` or before: then the run waits for it,
@@ -72,6 +84,7 @@ Ns bound_transfer(const Facts *x, int chunk, int cut);      /* all that crosses 
  * device. */
 typedef struct Finish Finish;
 Finish *finish_open(const Facts *x);
+Finish *finish_again(const Finish *f, const Facts *x);      /* of other lists */
 void finish_begin(Finish *f, const int *chunk, Ns *now);
 Ns   finish_fold(const Finish *f, int chunk, int first, int last, int fold);     /* of a chunk with these operators */
 Ns   finish_merge(const Finish *f, int device, const Action *k, Ns now);    /* its end; after finish_begin */
@@ -93,7 +106,8 @@ Frontier *frontier_open(const Facts *x);
 bool frontier(const Frontier *k, Ns target, ExactWindow *window);
 Ns   frontier_bound(const Frontier *k, Ns refuted);     /* the largest target that it refutes */
 
-typedef struct { int64_t key; const Price *price; } ExactKnown;
+typedef struct { Ns floor; const Price *price; } ExactRun;      /* price_floor(), -1: nobody has asked; NULL: not bought */
+typedef struct { int from; VEC(ExactRun) at; } ExactRuns;       /* those that end at `from` and behind it */
 typedef struct {
     const Facts *x;
     const Question *q;
@@ -105,10 +119,7 @@ typedef struct {
     int *must;                  /* by operator: the first cut at or after it that must be */
     bool apart;                 /* copies to the host pass while the device waits: only floors of that count, and no price */
     int share;                  /* chunks a device: a chunk may take so many times less */
-    /* prices: floors, but for runs that were bought */
-    ExactKnown *known;
-    int nknown, room;           /* room: a power of two */
-    int *some;                  /* [chunk * row + first]: bought runs that begin there */
+    ExactRuns *known;           /* [chunk * row + first]: of runs that begin there.  Floors stand for prices not bought */
     /* under the target: by [chunk * row + first] */
     Ns target;
     Ns *head;                   /* the most that may precede a chunk that begins there; -1: no plan from here */

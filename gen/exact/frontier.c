@@ -15,8 +15,7 @@
  * Two minima are kept: of the first part over all begins so far, and of the second part over all ends from there on.  Bisection
  * over them gives the last possible end of each chunk.  Head and path are longest ways over single operators.  Head goes
  * through the sources of the first operator.  Path goes through readers of one of the last NEAR_OPERATORS operators; a
- * shorter run is
- * held against the first bound alone.  The same walk from the other end gives the first possible begin.
+ * shorter run is held against the first bound alone.  The same walk from the other end gives the first possible begin.
  *
  * Source: a relaxation of the search of Pinar and Aykanat, Fast optimal load balancing algorithms for 1D partitioning, 2004.
  *

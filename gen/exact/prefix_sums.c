@@ -160,6 +160,9 @@ static void sum_times(Facts *x, int class)
     x->back[class] = alloc(bytes);
     x->weight[class] = alloc(bytes);
     x->update[class] = alloc(bytes);
+    x->apart[class] = alloc(bytes);
+    for (int i = 0; c->alone && i < x->n; i++)
+        x->apart[class][i] = c->alone[class][i] - c->ns[class][i];
     for (int o = 0; d >= 0 && o < g->op.n; o++) {
         const Op *k = &g->op.at[o];
         Ns ns = call_time(x->q->p, d, o);
@@ -204,7 +207,9 @@ static void find_transfers(Facts *x)
 static void read_lists(Facts *x)
 {
     const Plan *p = x->q->p;
-    bool *back = alloc((size_t)x->chunks);
+    const size_t chunks = (size_t)x->chunks;
+    bool *back = alloc(chunks);
+    x->warm = alloc(sizeof(int) * chunks), x->cool = alloc(sizeof(int) * chunks), x->flight = alloc(sizeof(int) * chunks);
     x->split = order_split(p);
     for (int d = 0; d < p->devices; d++)
         for (int i = 0; i < p->dev.at[d].order.n; i++) {
@@ -235,14 +240,12 @@ Facts *facts_of(const Question *q)
     x->cross = alloc(sizeof(Bytes) * n);
     x->transfer = alloc(sizeof(Ns *) * (size_t)q->chunks);
     x->load = alloc(sizeof(Ns) * (n + 1));
-    x->warm = alloc(sizeof(int) * (size_t)q->chunks);
-    x->cool = alloc(sizeof(int) * (size_t)q->chunks);
-    x->flight = alloc(sizeof(int) * (size_t)q->chunks);
     x->time = alloc(sizeof(Ns *) * classes);
     x->forward = alloc(sizeof(Ns *) * classes);
     x->back = alloc(sizeof(Ns *) * classes);
     x->weight = alloc(sizeof(Ns *) * classes);
     x->update = alloc(sizeof(Ns *) * classes);
+    x->apart = alloc(sizeof(Ns *) * classes);
     for (int k = 0; k < q->p->c->classes; k++)
         sum_times(x, k);
     find_edges(x);
@@ -266,27 +269,19 @@ Facts *facts_of(const Question *q)
         qsort(x->reader.at, (size_t)x->reader.n, sizeof *x->reader.at, by_input);
     read_lists(x);
     find_hops(x);
+    x->finish = finish_open(x);
     x->close = finish_least(x);
     return x;
 }
 
-/* What the first operator takes more than behind the one in front of it. */
-static Ns apart(const Facts *x, int chunk, int first)
+Facts *facts_again(const Facts *x, const Question *q)
 {
-    const Cost *c = x->q->p->c;
-    return c->alone ? c->alone[x->class[chunk]][first] - c->ns[x->class[chunk]][first] : 0;
-}
-
-Ns facts_time(const Facts *x, int chunk, int first, int last)
-{
-    const Ns *t = x->time[x->class[chunk]];
-    return t[last + 1] - t[first] + apart(x, chunk, first);
-}
-
-Ns facts_forward(const Facts *x, int chunk, int first, int last)
-{
-    const Ns *t = x->forward[x->class[chunk]];
-    return t[last + 1] - t[first] + apart(x, chunk, first);
+    Facts *with = alloc(sizeof *with);
+    *with = *x;
+    with->q = q;
+    read_lists(with);
+    with->finish = finish_again(x->finish, with);
+    return with;
 }
 
 const char *facts_grid(const Facts *x, int pieces)

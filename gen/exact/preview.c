@@ -365,7 +365,7 @@ Preview *preview_open(const Facts *x)
     v->back = alloc(sizeof(Ns) * chunks);
     v->weight = alloc(sizeof(Ns) * chunks);
     v->fold = alloc(sizeof(Ns) * chunks * FOLDS);
-    v->finish = finish_open(x);
+    v->finish = x->finish;
     return v;
 }
 

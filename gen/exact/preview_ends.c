@@ -146,25 +146,44 @@ static void find_ways_down(Finish *f)
         }
 }
 
+/* For what a preview fills as it needs it. */
+static void make_room(Finish *f)
+{
+    f->state = alloc(sizeof(Ints) * (size_t)f->x->chunks);
+    for (int what = 0; what < 4; what++)
+        f->back[what] = alloc(sizeof(Ints) * (size_t)f->x->chunks);
+    f->halves = alloc(sizeof(Halves *) * 2 * (size_t)(plan_levels(f->p) << plan_levels(f->p)));
+    f->made = f->wanted = (Ints){0};
+}
+
 Finish *finish_open(const Facts *x)
 {
     Finish *f = alloc(sizeof *f);
     size_t devices = (size_t)x->q->p->devices;
     *f = (Finish){.x = x, .p = x->q->p, .slack = order_slack(x->q->p), .shared = shared_of(x)};
-    f->state = alloc(sizeof(Ints) * (size_t)x->chunks);
     f->joined = plan_joined(f->p);
-    for (int what = 0; what < 4; what++)
-        f->back[what] = alloc(sizeof(Ints) * (size_t)x->chunks);
     f->update = alloc(sizeof(Ns *) * U_PARTS * (size_t)f->p->c->classes);
     f->begin = alloc(sizeof(Ns) * devices);
     f->wire = alloc(sizeof(Ns) * devices * devices);
     f->sent = alloc(sizeof(Ns) * U_PARTS * devices);
     f->seen = alloc(devices);
-    f->halves = alloc(sizeof(Halves *) * 2 * (size_t)(plan_levels(f->p) << plan_levels(f->p)));
+    make_room(f);
     find_gradients(f);
     find_updates(f);
     find_ways_down(f);
     return f;
+}
+
+Finish *finish_again(const Finish *f, const Facts *x)
+{
+    Finish *with = alloc(sizeof *with);
+    *with = *f;
+    with->x = x;
+    with->p = x->q->p;
+    make_room(with);
+    with->slack = order_slack(with->p);
+    find_ways_down(with);
+    return with;
 }
 
 /* ---- before and between computations ------------------------------------------------------------------------------- */
@@ -441,7 +460,7 @@ static void add_merge(const Finish *f, const Action *k, Ns *least)
 
 Ns *finish_least(const Facts *x)
 {
-    const Finish *f = finish_open(x);
+    const Finish *f = x->finish;
     const Actions *order = &f->p->dev.at[stage_of(f->p, 0)].order;
     Ns *least = alloc(sizeof *least * (size_t)x->n);
     int home = stage_of(f->p, 0);

@@ -24,48 +24,28 @@
 
 /* ---- prices known so far ----------------------------------------------------------------------------------------- */
 
-static int64_t key_of(const Reach *r, int chunk, int first, int last)
+/* A row grows to both sides.  Valid until the next one is asked for. */
+static ExactRun *known_of(const Reach *r, int chunk, int first, int last)
 {
-    return ((int64_t)chunk * r->width + first) * r->width + last + 1;   /* never 0 */
-}
-
-static ExactKnown *slot(const Reach *r, int64_t key)
-{
-    uint64_t at = (uint64_t)key * 0x9e3779b97f4a7c15u >> 20;
-    for (;; at++) {
-        ExactKnown *k = &r->known[at & (uint64_t)(r->room - 1)];
-        if (k->key == key || k->key == 0)
-            return k;
-    }
-}
-
-static void grow(Reach *r)
-{
-    ExactKnown *old = r->known;
-    int n = r->room;
-    r->room = n ? 2 * n : 1024;
-    r->known = alloc(sizeof *r->known * (size_t)r->room);
-    for (int i = 0; i < n; i++)
-        if (old[i].key)
-            *slot(r, old[i].key) = old[i];
+    ExactRuns *k = &r->known[chunk * r->width + first];
+    const int more = k->from - last, n = k->at.n;
+    k->from = n == 0 || more > 0 ? last : k->from;
+    while (k->at.n <= last - k->from || (n && k->at.n < n + more))
+        *PUSH(&k->at) = (ExactRun){.floor = -1};
+    for (int i = n; n && more > 0 && i-- > 0; k->at.at[i] = (ExactRun){.floor = -1})
+        k->at.at[i + more] = k->at.at[i];
+    return &k->at.at[last - k->from];
 }
 
 bool reach_bought(const Reach *r, int chunk, int first, int last)
 {
-    return r->some[chunk * r->width + first] && slot(r, key_of(r, chunk, first, last))->key;
+    return known_of(r, chunk, first, last)->price;
 }
 
 const Price *reach_buy(Reach *r, int chunk, int first, int last)
 {
-    if (2 * r->nknown >= r->room)
-        grow(r);
-    ExactKnown *k = slot(r, key_of(r, chunk, first, last));
-    if (!k->key) {
-        *k = (ExactKnown){key_of(r, chunk, first, last), price_best(r->q->prices, first, last, chunk)};
-        r->nknown++;
-        r->some[chunk * r->width + first]++;
-    }
-    return k->price;
+    ExactRun *k = known_of(r, chunk, first, last);
+    return k->price = k->price ? k->price : price_best(r->q->prices, first, last, chunk);
 }
 
 /* Must the chunk that begins in cell `next` follow a run that begins at `first`? */
@@ -93,12 +73,10 @@ Ns reach_time(const Reach *r, int chunk, int first, int last)
 {
     if (r->apart)
         return time_apart(r, chunk, first, last);
-    if (r->some[chunk * r->width + first]) {
-        const ExactKnown *k = slot(r, key_of(r, chunk, first, last));
-        if (k->key)
-            return k->price->fits ? k->price->forward + k->price->backward : NEVER;
-    }
-    return price_floor(r->q->prices, first, last, chunk);
+    ExactRun *k = known_of(r, chunk, first, last);
+    if (k->price)
+        return k->price->fits ? k->price->forward + k->price->backward : NEVER;
+    return k->floor = k->floor >= 0 ? k->floor : price_floor(r->q->prices, first, last, chunk);
 }
 
 /* ---- one target -------------------------------------------------------------------------------------------------- */
@@ -108,7 +86,7 @@ Reach *reach_open(const Facts *x)
     Reach *r = alloc(sizeof *r);
     size_t cells = (size_t)(x->chunks + 1) * (size_t)(x->n + 1);
     *r = (Reach){.x = x, .q = x->q, .width = x->n + 1, .cut = x->q->cut, .share = 1, .most = INT64_MAX};
-    r->some = alloc(sizeof(int) * cells);
+    r->known = alloc(sizeof *r->known * cells);
     r->head = alloc(sizeof(Ns) * cells);
     r->path = alloc(sizeof(Ns) * cells);
     r->cost = alloc(sizeof(Ns) * cells);
@@ -118,7 +96,6 @@ Reach *reach_open(const Facts *x)
     r->must = alloc(sizeof(int) * (size_t)x->n);
     for (int i = x->n - 1; i >= 0; i--)
         r->must[i] = i == x->n - 1 || x->q->cut[i] == CUT_MUST ? i : r->must[i + 1];
-    grow(r);
     return r;
 }
 
@@ -148,7 +125,7 @@ static ReachRun run_of(const Reach *r, int s, int first, int last)
         return k;
     k.room = room;
     k.path = share.path + right;
-    k.cost = time - facts_time(x, s, first, last) + bound_transfer(x, s, last) + r->cost[next];
+    k.cost = time - facts_time(x, s, first, last) + x->transfer[s][last] + r->cost[next];
     return k;
 }
 

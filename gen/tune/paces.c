@@ -35,6 +35,7 @@ typedef struct {
     const Bytes *limit;
     int n;                      /* devices of a replica */
     int *last;
+    const Facts *facts;         /* of the lists of p */
     Knowns *known;              /* by device */
     Pace best, now;
     Ns value;                   /* of the best */
@@ -96,7 +97,7 @@ static Ns step_of(PacesTuner *x)
         Question q = part_question(p, x->limit);
         const Price **price = alloc(sizeof *price * (size_t)x->n);
         if (find_prices(x, q.p, price))
-            step = preview(preview_open(facts_of(&q)), x->last, price);
+            step = preview(preview_open(facts_again(x->facts, &q)), x->last, price);
     }
     mem_release(mark);          /* of a price the times stay, and no more is read */
     return step;
@@ -188,6 +189,8 @@ bool paces_of(const Plan *p, const Bytes *limit, Ints *lead, Ints *lag)
         x.now.lead[d] = p->ask.choice.lead ? p->ask.choice.lead->at[d] : n - 1 - d;
         x.now.lag[d] = p->ask.choice.lag ? p->ask.choice.lag->at[d] : -1;
     }
+    const Question q = part_question(p, limit);
+    x.facts = facts_of(&q);
     judge(&x);
     Pace start = pace_new(n);
     copy(&x, &start, &x.now);
