@@ -28,7 +28,8 @@
 
 static const double MEGA = 1048576, MOST_S = 1e6, MOST_BYTES = 4398046511104.0;         /* 2^42 */
 
-typedef struct { const char *type, *name; const Node *profile, *entry; double rate; int hosts; } EdgeKind;
+/* Sought by name: INDEX_OF() looks at the first field. */
+typedef struct { const char *name, *type; const Node *profile, *entry; double rate; int hosts; } EdgeKind;
 typedef struct { Foreign *f; const char *model; const Node *types; VEC(EdgeKind) kind; } EdgeReader;
 
 /* ---- values ------------------------------------------------------------------------------------------------------- */
