@@ -335,14 +335,26 @@ static __attribute__((noinline, unused)) void product_panels(float *c, long ldc,
 typedef struct { long m, n, down, across; } Grid;
 typedef struct { long i, j, m, n; } Task;
 
+/* What a thread has to do, in rows of a panel: packing b is PACKS of them. */
+static inline long grid_cost(const Grid *g, long threads)
+{
+    enum { PACKS = 32 };
+    if (g->down * g->across == 0)               /* no results */
+        return 0;
+    long rows = ceil_div(ceil_div(g->m, TILE_ROWS), g->down) * TILE_ROWS, panels = ceil_div(ceil_div(g->n, COLS), g->across);
+    return ceil_div(g->down * g->across, threads) * (rows + PACKS) * panels;
+}
+
 static inline Grid grid_of(long m, long n, long rows, long cols, long threads)
 {
-    long down = ceil_div(m, rows), across = ceil_div(n, cols);
-    while (down * across % threads && across * COLS < n)
-        across++;
-    while (down * across % threads && down * TILE_ROWS < m)
-        down++;
-    return (Grid){m, n, down, across};
+    Grid g = {m, n, ceil_div(m, rows), ceil_div(n, cols)}, tall = g;
+    while (g.down * g.across % threads && g.across * COLS < n)
+        g.across++;
+    while (g.down * g.across % threads && g.down * TILE_ROWS < m)
+        g.down++;
+    while (tall.down * tall.across % threads && tall.down * TILE_ROWS < m)
+        tall.down++;
+    return grid_cost(&tall, threads) < grid_cost(&g, threads) ? tall : g;
 }
 
 static inline long task_count(const Grid *g) { return g->down * g->across; }
