@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The loop of a product's tile, in the listings of compilers: chains keep their registers.  A move of one to another register
-# takes the place of a fused step on x86, and so does one of an address that rests in a register of vectors: in the loops of a
-# whole tile, packed and in place, there is none.  clang with the pragma of GCC kept no chain in a register at all.  aarch64
-# takes at most 1.4 instructions a fused step: a strip of packed rows takes 24 of them for a term, rows in place 48 for two.
+# takes the place of a fused step on x86, and so does one of an address that rests in a register of vectors.  The loops of a
+# whole tile, packed and in place, have none; so two loops of a listing must be without.  clang with the pragma of GCC kept no
+# chain in a register at all.  aarch64 takes at most 1.4 instructions a fused step: a strip of packed rows takes 24 of them for
+# a term, rows in place 48 for two.
 . "$(dirname "$0")/lib.sh"
 flags="-std=c11 -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -D_POSIX_C_SOURCE=200809L -I. -fopenmp"
 

@@ -79,7 +79,7 @@ static inline Vector fused(Vector a, Vector b, Vector c)
 #endif
 }
 
-/* The vector has its register up to here; else GCC gives it to a chain, which moves there and back at each step. */
+/* The vector keeps its register up to here.  Else GCC gives it to a chain, which then moves there and back in each step. */
 #if defined __FMA__ && (defined __x86_64__ || defined __i386__)
 #define STAYS(v) __asm__("" : : "v"(v))
 #else

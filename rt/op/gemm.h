@@ -335,7 +335,7 @@ static __attribute__((noinline, unused)) void product_panels(float *c, long ldc,
 typedef struct { long m, n, down, across; } Grid;
 typedef struct { long i, j, m, n; } Task;
 
-/* What a thread has to do, in rows of a panel: packing b is PACKS of them. */
+/* What a thread has to do, in rows of a panel.  A copy of a panel of b counts as PACKS rows: a guess. */
 static inline long grid_cost(const Grid *g, long threads)
 {
     enum { PACKS = 32 };

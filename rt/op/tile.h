@@ -42,8 +42,8 @@ typedef struct {
     long step, last;
 } Rest;
 
-/* What a compiler knows of the rows of a tile: some may lack; all are there; they are any of a and of the chains, to which
- * nothing is added; all are there, and chains take all their terms at once. */
+/* What a compiler knows of the rows of a tile.  SOME: a few may lack.  FULL: all are there.  LISTED: they are any of a and of
+ * the chains, and nothing is added to these.  STREAM: all are there, and chains take all their terms at once. */
 enum { SOME, FULL, LISTED, STREAM };
 
 /* Terms that tiles take at once: of whole blocks, each of `block` terms, the last one may be shorter; or some of one block.
@@ -106,7 +106,7 @@ static inline void vector_some(float *to, Vector v, long n)
 }
 
 /* Terms p to stop, one by one; `first` is that of row 0.  Where all rows are there, two addresses serve them.  With one for
- * each some lack a register and rest in those of vectors: a move from there takes the place of a fused step. */
+ * each row some rest in registers of vectors, and a move from there takes the place of a fused step. */
 static inline __attribute__((always_inline)) void tile_terms(const int height, const int vectors, const int way, Vector (*s)[2],
                                                              const float *const *at, const float *first, long row, long col,
                                                              const float *panel, long p, long stop, const Rest *t)
