@@ -1,14 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# One training step of a model against the floor of its matrix products, on the same machine in the same run, in f32.
+# One training step of a model against the floor of its matrix products, on the same machine in the same run.
 #
-#   run.sh [-c] [-r ROUNDS] [-t THREADS] [-s TOKENS] [-k KERNELS] [-p] gpt2 | llama | lstm
+#   run.sh [-c] [-r ROUNDS] [-t THREADS] [-s TOKENS] [-k KERNELS] [-y TYPE] [-p] gpt2 | llama | lstm
 #
 #   gpt2    124 million parameters, 4 x 256 tokens, clipped by the global norm
 #   llama   125 million parameters, 12 layers of 768, 4 x 256 tokens; attention is no product of the floor
 #   lstm    one layer, 64 samples, 50 steps, 1024 wide; products of single steps count with 64 rows
 #   -s      tokens of a sample: 256
 #   -k      kernel library of the job: onednn
+#   -y      compute type of job and floor: f32; bf16 is not compared with PyTorch
 #   -p      the floor's table has the portable product beside each; it counts no more there
 #   -c      counts instructions by callgrind instead, portable kernels, one thread, smaller: calls against products
 #
@@ -20,14 +21,15 @@
 # medians over the runs, their range, and the ratios.  Must: llama 1.35, lstm 1.3.
 set -eu
 export LC_ALL=C
-rounds=5 threads=2 count='' tokens=256 kernels=onednn own=''
-while getopts cr:t:s:k:p option; do
+rounds=5 threads=2 count='' tokens=256 kernels=onednn type=f32 own=''
+while getopts cr:t:s:k:y:p option; do
     case $option in
     c) count=1 ;;
     r) rounds=$OPTARG ;;
     t) threads=$OPTARG ;;
     s) tokens=$OPTARG ;;
     k) kernels=$OPTARG ;;
+    y) type=$OPTARG ;;
     p) own=-p ;;
     *) exit 2 ;;
     esac
@@ -39,9 +41,9 @@ trap 'rm -rf "$bin"' EXIT
 trap 'exit 1' HUP INT TERM
 : "${CC:=cc}" "${PYTHON:=python3}"
 torch=
-if [ -z "$count" ] && "$PYTHON" -c 'import torch' 2>"$bin/said"; then torch="eager compiled"; fi
+if [ "$count$type" = f32 ] && "$PYTHON" -c 'import torch' 2>"$bin/said"; then torch="eager compiled"; fi
 
-common="--set train.precision.compute=f32 --set train.steps=6 --stages 1 --schedule gpipe --recompute none --estimate"
+common="--set train.precision.compute=$type --set train.steps=6 --stages 1 --schedule gpipe --recompute none --estimate"
 common="$common --set devices.0.count=1"
 case ${1:-} in
 gpt2)
@@ -61,7 +63,14 @@ esac
 size="$size --set train.batch.global=$batch --set train.batch.micro=$batch"
 isa=x86-64-v3
 [ -z "$count" ] || { kernels=portable threads=1; }
-if [ -z "$count" ] && $CC -march=native -dM -E - </dev/null | grep -q __AVX512BW__; then isa=x86-64-v4; fi
+has() { [ -z "$count" ] && $CC -march=native -dM -E - </dev/null | grep -q "$1"; }
+if has __AVX512BW__; then isa=x86-64-v4; fi
+narrow=
+if [ "$type" = bf16 ]; then
+    narrow=-DREAL_BF16
+    if has __AVX512BF16__; then isa=x86-64-v4+bf16; fi
+    if has __AMX_BF16__; then isa=x86-64-v4+amx; fi
+fi
 size="$size --set devices.0.kernels=$kernels --set devices.0.threads=$threads --set devices.0.isa=$isa"
 
 make -s dpgen
@@ -113,7 +122,7 @@ make -s dpgen
     END { for (i in n) print "-w", i ":" n[i]; printf "-m %d\n", bytes / 1048576 }' | sort >"$bin/products"
 $CC -std=c11 -O3 -march=native -mprefer-vector-width=512 -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp \
     -D_POSIX_C_SOURCE=200809L bench/gpt2-step/floor.c rt/op/onednn/library.c rt/op/onednn/product.c rt/op/onednn/start.c \
-    rt/op/linear.c -o "$bin/floor" -ldnnl -ldl
+    rt/op/linear.c $narrow -o "$bin/floor" -ldnnl -ldl
 
 median() { sort -g | awk '{ x[NR] = $1 } END { print NR % 2 ? x[(NR + 1) / 2] : (x[NR / 2] + x[NR / 2 + 1]) / 2 }'; }
 for round in $(seq "$rounds"); do
