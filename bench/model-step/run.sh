@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # One training step of a model against the floor of its matrix products, on the same machine in the same run.
 #
-#   run.sh [-c] [-r ROUNDS] [-t THREADS] [-s TOKENS] [-k KERNELS] [-y TYPE] [-p] gpt2 | llama | lstm
+#   run.sh [-c] [-r ROUNDS] [-t THREADS] [-s TOKENS] [-k KERNELS] [-y TYPE] [-i ISA] [-p] gpt2 | llama | lstm
 #
 #   gpt2    124 million parameters, 4 x 256 tokens, clipped by the global norm
 #   llama   125 million parameters, 12 layers of 768, 4 x 256 tokens; attention is no product of the floor
 #   lstm    one layer, 64 samples, 50 steps, 1024 wide; products of single steps count with 64 rows
 #   -s      tokens of a sample: 256
 #   -k      kernel library of the job: onednn
-#   -y      compute type of job and floor: f32; bf16 is not compared with PyTorch
+#   -y      compute type of job and floor: f32, bf16
+#   -i      instruction set of job and floor, such as x86-64-v3; with it, and in bf16, PyTorch is left out
 #   -p      the floor's table has the portable product beside each; it counts no more there
 #   -c      counts instructions by callgrind instead, portable kernels, one thread, smaller: calls against products
 #
@@ -21,8 +22,8 @@
 # medians over the runs, their range, and the ratios.  Must: llama 1.35, lstm 1.3.
 set -eu
 export LC_ALL=C
-rounds=5 threads=2 count='' tokens=256 kernels=onednn type=f32 own=''
-while getopts cr:t:s:k:y:p option; do
+rounds=5 threads=2 count='' tokens=256 kernels=onednn type=f32 isa='' own=''
+while getopts cr:t:s:k:y:i:p option; do
     case $option in
     c) count=1 ;;
     r) rounds=$OPTARG ;;
@@ -30,6 +31,7 @@ while getopts cr:t:s:k:y:p option; do
     s) tokens=$OPTARG ;;
     k) kernels=$OPTARG ;;
     y) type=$OPTARG ;;
+    i) isa=$OPTARG ;;
     p) own=-p ;;
     *) exit 2 ;;
     esac
@@ -41,7 +43,7 @@ trap 'rm -rf "$bin"' EXIT
 trap 'exit 1' HUP INT TERM
 : "${CC:=cc}" "${PYTHON:=python3}"
 torch=
-if [ "$count$type" = f32 ] && "$PYTHON" -c 'import torch' 2>"$bin/said"; then torch="eager compiled"; fi
+if [ "$count$type$isa" = f32 ] && "$PYTHON" -c 'import torch' 2>"$bin/said"; then torch="eager compiled"; fi
 
 common="--set train.precision.compute=$type --set train.steps=6 --stages 1 --schedule gpipe --recompute none --estimate"
 common="$common --set devices.0.count=1"
@@ -61,15 +63,15 @@ lstm)
 *) sed -n 's/^# *\(  run.sh.*\)/usage: \1/p' "$0" >&2; exit 2 ;;
 esac
 size="$size --set train.batch.global=$batch --set train.batch.micro=$batch"
-isa=x86-64-v3
 [ -z "$count" ] || { kernels=portable threads=1; }
 has() { [ -z "$count" ] && $CC -march=native -dM -E - </dev/null | grep -q "$1"; }
-if has __AVX512BW__; then isa=x86-64-v4; fi
-narrow=
-if [ "$type" = bf16 ]; then
-    narrow=-DREAL_BF16
-    if has __AVX512BF16__; then isa=x86-64-v4+bf16; fi
-    if has __AMX_BF16__; then isa=x86-64-v4+amx; fi
+march=${isa:-native} narrow=
+[ "$type" = f32 ] || narrow=-DREAL_BF16
+if [ -z "$isa" ]; then
+    isa=x86-64-v3
+    if has __AVX512BW__; then isa=x86-64-v4; fi
+    if [ "$narrow" ] && has __AVX512BF16__; then isa=x86-64-v4+bf16; fi
+    if [ "$narrow" ] && has __AMX_BF16__; then isa=x86-64-v4+amx; fi
 fi
 size="$size --set devices.0.kernels=$kernels --set devices.0.threads=$threads --set devices.0.isa=$isa"
 
@@ -120,7 +122,7 @@ make -s dpgen
     / call=recur_backward_w /  { put("w", value["batch"] * value["time"], value["hidden"], 4 * value["hidden"], 1) }
     / moved=/ && !/ call=(linear_(forward|backward_[xw])|recur_[a-z_]*) / { bytes += substr($0, index($0, " moved=") + 7) }
     END { for (i in n) print "-w", i ":" n[i]; printf "-m %d\n", bytes / 1048576 }' | sort >"$bin/products"
-$CC -std=c11 -O3 -march=native -mprefer-vector-width=512 -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp \
+$CC -std=c11 -O3 -march=$march -mprefer-vector-width=512 -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp \
     -D_POSIX_C_SOURCE=200809L bench/gpt2-step/floor.c rt/op/onednn/library.c rt/op/onednn/product.c rt/op/onednn/start.c \
     rt/op/linear.c $narrow -o "$bin/floor" -ldnnl -ldl
 
