@@ -48,6 +48,12 @@ for folder in "$tmp"/gpu/folders/*; do
 done | sort -u >"$tmp/distinct"
 if [ "$(wc -l <"$tmp/calls")" = $(($(wc -l <"$tmp/distinct") + ${SLOW:+2} + 0)) ]; then pass
 else fault "$(wc -l <"$tmp/calls") calls of nvcc for $(wc -l <"$tmp/distinct") kinds of kernels"; fi
+# what a GPU alone compiles is another text: two of the three
+for number in 1 2 2; do
+    printf 'int b;\n#ifdef __CUDA_ARCH__\nint a%s;\n#endif\n' "$number" >"$tmp/arch.cu"
+    tests/gpu/once "$tmp" "$toolkit/bin/nvcc" -c -o "$tmp/arch.o" "$tmp/arch.cu"
+done
+if [ "$(grep -c arch.cu "$tmp/calls")" = 2 ]; then pass; else fault "code for a GPU: $(grep -c arch.cu "$tmp/calls") calls"; fi
 
 # ---- the place: no toolkit, no make, no compiler; python3 knows the libraries; a GPU that says what it does ------------------
 stand=$tmp/stand
