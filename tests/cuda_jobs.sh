@@ -267,6 +267,12 @@ for plan in "1f1b 1 3 3" "1f1b 2 1 3" "gpipe 1 3 3" "gpipe 2 2 3" "zb-h1 1 3 0";
     if [ "$sums $gradients" = "$3 $4" ]; then pass
     else fault "$1, $2 stages: $sums sums, $gradients gradients are made with their norms"; fi
 done
+# and in an evaluation, whose buffers take the place of one another as soon as they may
+sed "/^  train: {format/{p;s/train: /eval: /;s/}\$/, every: 1, batches: 2}/;}" "$models/tiny-gpt.yaml" >"$tmp/eval.yaml"
+rm -rf "$tmp/loss"
+generate "$tmp/loss" "$tmp/eval.yaml" --stages 1 --schedule gpipe $gpus
+said=$(sed -n '/_evaluate(Stage/,/^}/p' "$tmp/loss/stage0.c" | grep -c '^    add_layernorm_forward(')
+if [ "$said" = 3 ]; then pass; else fault "an evaluation makes $said sums with their norms"; fi
 # a call that fails late: the end of the step, or with DPGEN_SYNC the call, its line and its micro-batch
 fault="an illegal memory access was encountered (cudaErrorIllegalAddress)"
 ends "a fault" 1 "stage0: .*: $fault; DPGEN_SYNC=1 names the call; checkpoints are" DOUBLE_FAULT=cublasLtMatmul
