@@ -58,6 +58,7 @@ struct Cost {
 typedef struct { const char *first, *second, *same[2]; } CallPair;
 enum { PAIR_LOSS, PAIR_LAYERNORM, PAIR_RMSNORM, PAIR_BATCH, PAIR_EIGHT, PAIR_BIAS, PAIR_SLOPE, CALL_PAIRS };
 extern const CallPair call_pairs[CALL_PAIRS];
+bool cost_joins(const Graph *g, int o, bool loss);     /* is it the second of one, with the loss's gradient right behind it? */
 const Cost *cost_with(const Cost *c, const Schedule *k);        /* that of plans of this schedule */
 Cost *cost(const Graph *g, const Model *m, Profile *f);         /* f NULL: estimated */
 const Cost *cost_shared(const Cost *c, const Model *m, int devices);    /* what so many devices pay: busy, c, or taking turns */

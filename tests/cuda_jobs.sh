@@ -267,6 +267,12 @@ for plan in "1f1b 1 3 3" "1f1b 2 1 3" "gpipe 1 3 3" "gpipe 2 2 3" "zb-h1 1 3 0";
     if [ "$sums $gradients" = "$3 $4" ]; then pass
     else fault "$1, $2 stages: $sums sums, $gradients gradients are made with their norms"; fi
 done
+# and in an evaluation, whose buffers take the place of one another as soon as they may
+sed "/^  train: {format/{p;s/train: /eval: /;s/}\$/, every: 1, batches: 2}/;}" "$models/tiny-gpt.yaml" >"$tmp/eval.yaml"
+rm -rf "$tmp/loss"
+generate "$tmp/loss" "$tmp/eval.yaml" --stages 1 --schedule gpipe $gpus
+said=$(sed -n '/_evaluate(Stage/,/^}/p' "$tmp/loss/stage0.c" | grep -c '^    add_layernorm_forward(')
+if [ "$said" = 3 ]; then pass; else fault "an evaluation makes $said sums with their norms"; fi
 # a call that fails late: the end of the step, or with DPGEN_SYNC the call, its line and its micro-batch
 fault="an illegal memory access was encountered (cudaErrorIllegalAddress)"
 ends "a fault" 1 "stage0: .*: $fault; DPGEN_SYNC=1 names the call; checkpoints are" DOUBLE_FAULT=cublasLtMatmul
@@ -357,9 +363,10 @@ if [ "$pinned" = $(((2 + 2) * (4 * 1024 * 1024 * 3) + 2 * (256 * 1024 + (16 + 2)
 else fault "pinned: $pinned bytes"; fi
 # The first step reads its data when it begins, later ones find them: a thread has read them beside the step before.  The host's
 # own work between a step's end and the next one's first kernel is then that of one step, however many there are.
-waiting() {     # STEPS: microseconds, and the hash
+waiting() {     # STEPS SETTING...: microseconds
     arguments="--steps $1"
-    under 1 DOUBLE_REPORT=1 DOUBLE_OPEN=1 >"$tmp/hash"
+    shift
+    under 1 DOUBLE_REPORT=1 DOUBLE_OPEN=1 "$@" >"$tmp/hash"
     sed -n 's/^double: from waits to kernels: \([0-9]*\) us/\1/p' "$tmp/job.log"
 }
 one=$(waiting 1) all=$(waiting 6) arguments=
@@ -403,6 +410,21 @@ landed() {      # WHAT BYTES MODEL OPTION...
 landed "floats" $((4 * 24 * 4)) floats.yaml --stages 1
 landed "floats, 2 stages" $((4 * 24 * 4)) floats.yaml --stages 2 --schedule 1f1b
 landed "large pictures" $((4 * 1024 * 1024 * 3)) pictures.yaml --stages 1
+# The thread and the steps share rooms and counters: without a race, as the compiler's detector sees it.
+races() {       # [SETTING]
+    if $cc -fsanitize=thread -g -O1 -D_GNU_SOURCE -std=c11 -Irt -I"$tmp/job" -isystem "$cuda/include" -DBUILT_FOR='"90"' \
+        -o "$tmp/races" "$tmp"/job/launch.c "$tmp"/job/stage?.c rt/cuda/ahead.c rt/cuda/arena.c rt/cuda/record.c rt/data.c \
+        $with >"$tmp/said" 2>&1
+    then
+        said=$(cd "$tmp" && env $1 DOUBLE_OPEN=1 timeout 120 ./races $run 2>&1)
+        if [ "$said" = "sha256 $want" ]; then pass; else fault "races, $1: $(echo "$said" | grep -e SUMMARY -e sha256)"; fi
+    else skip "no detector of races: $(grep -m 1 error "$tmp/said")" 1; fi
+}
+races DPGEN_GRAPH=1
+# Those of steps that are graphs are read while one is recorded, which takes its own time, then beside the step before.
+one=$(waiting 1) first=$(waiting 1 DPGEN_GRAPH=1) all=$(waiting 12 DPGEN_GRAPH=1) arguments=
+if [ "$one" -gt 0 ] && [ "$all" -lt $((first + 4 * one)) ]; then pass
+else fault "the host's work before twelve graphs: $all us, before one $first, for the data of a step $one"; fi
 least=$(sed -n 's/.*"arena_bytes": \([0-9]*\).*/\1/p' "$tmp/job/plan.json")
 for less in 0 1; do         # a byte less is too little
     memory=$((least + 2097152 + 4 * 1024 * 1024 * 3 - less))
@@ -420,13 +442,7 @@ if awk -v ms="$step" 'BEGIN { load = 4 * 48 * 1048576 / 4.8e9; exit !(ms > load 
 else fault "a step with large pictures: predicted $step ms"; fi
 generate "$tmp/late" "$tmp/floats.yaml" --stages 2 --schedule pipedream --set train.batch.micro=12 $gpus
 if [ -e "$tmp/late/stage0.c" ] && ! grep -q '\.landing' "$tmp/late/stage0.c"; then pass; else fault "steps that overlap"; fi
-# The thread and the steps share rooms and counters: without a race, as the compiler's detector sees it.
-if $cc -fsanitize=thread -g -O1 -D_GNU_SOURCE -std=c11 -Irt -I"$tmp/job" -isystem "$cuda/include" -DBUILT_FOR='"90"' \
-    -o "$tmp/races" "$tmp"/job/launch.c "$tmp"/job/stage?.c rt/cuda/ahead.c rt/cuda/arena.c rt/data.c $with >"$tmp/said" 2>&1
-then
-    said=$(cd "$tmp" && DOUBLE_OPEN=1 timeout 120 ./races $run 2>&1)
-    if [ "$said" = "sha256 $want" ]; then pass; else fault "races: $(echo "$said" | grep -e SUMMARY -e sha256)"; fi
-else skip "no detector of races: $(grep -m 1 error "$tmp/said")" 1; fi
+races
 # A target that is wrong ends the job in its own step, not in the one before, beside which it is read.
 printf '\310' | dd of="$tmp/kinds" bs=1 seek=20 conv=notrunc 2>/dev/null
 rm -rf "$tmp/job"

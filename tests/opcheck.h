@@ -50,6 +50,10 @@ void check_value(const char *call, Tensor *got, Reference f, const Case *c);
 void check_values(const char *call, Tensor *got, const double *want);
 /* got, the gradient of operand `which` when dy comes in, against differences of f. */
 void check_gradient(const char *call, Tensor *got, Reference f, const Case *c, int which, const Tensor *dy);
+/* The gradient of attention takes delta, the sum of dy y over a row, from the y that forward has stored.  So it is that of
+ * sum dy y - sum r lse: r is what rounding y has put on delta, lse the log of a row's sum of exponentials.  f gives y and then
+ * lse, row by row; this is what comes in for both. */
+const Tensor *for_stored(Reference f, const Case *c, const Tensor *y, const Tensor *dy, long width);
 /* A call makes what other calls make. */
 void same_bits(const char *call, long what, Tensor *got, const Tensor *want);
 /* got_again, from the same call with acc = 1 on top of got: twice as much. */

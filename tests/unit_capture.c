@@ -81,6 +81,30 @@ static void test_fork(void)
     CHECK(cudaGraphLaunch(x, a) == cudaErrorInvalidValue);
 }
 
+/* An event that a graph records: behind each launch the host waits for the nodes before it, and for no other. */
+static void test_external(void)
+{
+    cudaGraph_t g = NULL;
+    cudaGraphExec_t x = NULL;
+    cudaEvent_t taken;
+    order[0] = 0;
+    CHECK(cudaEventCreateWithFlags(&taken, cudaEventDisableTiming) == cudaSuccess);
+    CHECK(cudaEventRecordWithFlags(taken, a, cudaEventRecordExternal) == cudaErrorInvalidValue);        /* no capture */
+    begin();
+    letter(a, "w");
+    CHECK(cudaEventRecordWithFlags(taken, a, cudaEventRecordExternal) == cudaSuccess);
+    letter(a, "x");
+    CHECK(cudaStreamEndCapture(a, &g) == cudaSuccess && cudaGraphInstantiate(&x, g, 0) == cudaSuccess);
+    CHECK(cudaGraphDestroy(g) == cudaSuccess && cudaEventSynchronize(taken) == cudaSuccess && order[0] == 0);
+    for (int i = 0; i < 2; i++) {
+        CHECK(cudaGraphLaunch(x, a) == cudaSuccess);
+        CHECK(cudaEventSynchronize(taken) == cudaSuccess && !strcmp(order, "w"));
+        CHECK(cudaStreamSynchronize(a) == cudaSuccess && !strcmp(order, "wx"));
+        order[0] = 0;
+    }
+    CHECK(cudaGraphExecDestroy(x) == cudaSuccess);
+}
+
 static void test_waits(void)
 {
     begin();
@@ -162,6 +186,7 @@ int main(void)
         cudaEventCreateWithFlags(event[i], cudaEventDisableTiming);
     }
     test_fork();
+    test_external();
     test_waits();
     test_memory();
     test_ends();

@@ -47,7 +47,7 @@ static bool are_pair(const CallPair *pair, const Op *first, const Op *second)
 }
 
 /* Is operator o the second of a pair?  In forward it stands right behind the first. */
-static bool is_second(const Graph *g, int o, bool loss)
+bool cost_joins(const Graph *g, int o, bool loss)
 {
     const Op *second = &g->op.at[o];
     if (second->phase == PH_I && loss) {        /* of a loss that nothing else has a part in */
@@ -76,7 +76,7 @@ static Ns time_of(const Graph *g, const Device *d, int o, bool second)
 void estimate(Cost *c, const Graph *g, const Device *d, int class, bool loss)
 {
     for (int o = 0; o < g->op.n; o++) {
-        bool second = target_of(d)->gpu && is_second(g, o, loss);
+        bool second = target_of(d)->gpu && cost_joins(g, o, loss);
         c->ns[class][o] = target_of(d)->gpu ? time_of(g, d, o, second) : roof_op(d, g->compute, &g->op.at[o], 0, 1, 1);
         c->alone[class][o] = second && g->op.at[o].phase == PH_F ? time_of(g, d, o, false) : c->ns[class][o];
     }

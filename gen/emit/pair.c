@@ -7,7 +7,7 @@
  *
  * A kernel takes rows in any order.  So it may write a row of the second call's result before it has read other rows of the
  * first call's operands, and a pair is printed only where these share no bytes, or each row of one lies on the same row of the
- * other.  The checkers of the plan see two calls; which are printed as one is decided here alone.
+ * other.  The plan's checkers see two calls.  In an evaluation, mem/lives.c lets results of the second begin with the first.
  *
  * A sum of gradients stands in front of the gradient of a weight, and behind that the call that reads the sum.  The pair then
  * stands behind the call between, which may not touch what the sum reads.  The sum itself is not written, so nothing else may
@@ -73,8 +73,7 @@ static Extent bytes_of(const Plan *p, const Routine *r, const Action *k, const B
 static bool apart(const Plan *p, const Routine *r, const Buf *a, const Buf *b, Bytes skip, bool rows)
 {
     const Actions *list = r->eval ? &p->dev.at[r->device].eval : &p->dev.at[r->device].list;
-    for (int i = 0; i < list->n; i++) {
-        const Action *k = &list->at[i];
+    for (EACH(const Action, k, *list)) {
         if (k->routine != (int)(r - p->routine.at))
             continue;
         Extent x = bytes_of(p, r, k, a, b), y = bytes_of(p, r, k, b, a);
@@ -138,10 +137,8 @@ static bool are_pair(const Plan *p, const Routine *r, const Call *c, const Call 
         return !p->g->team && second->arg.at[pair_word(second, "dbias")].kind == ARG_ADD &&
                first->arg.at[pair_word(first, "rows")].i == second->arg.at[pair_word(second, "rows")].i &&
                first->arg.at[pair_word(first, "width")].i == second->arg.at[pair_word(second, "out")].i;
-    if (i != PAIR_BATCH)
-        return true;
-    const int *reads = graph_reads(p->g, p->g->nf, p->g->nb);
-    return reads[first->arg.at[a].index] == 1 && second->arg.at[pair_word(second, "dx")].kind == ARG_WRITE;
+    return i != PAIR_BATCH || (graph_reads(p->g, p->g->nf, p->g->nb)[first->arg.at[a].index] == 1 &&
+                               second->arg.at[pair_word(second, "dx")].kind == ARG_WRITE);
 }
 
 /* A Gelu's gradient, and the pair that reads it. */
@@ -154,10 +151,9 @@ static bool are_three(const Plan *p, const Routine *r, const Call *c, int calls)
         return false;
     const Buf *codes = &p->buf.at[c->buf.at[dx]], *tmp = &p->buf.at[c[1].buf.at[pair_word(linear, "tmp")]];
     bool all = true;
-    for (int i = 0; i < 2; i++) {
-        const Buf *b = &p->buf.at[c->buf.at[reads[i]]];
-        all &= apart(p, r, b, codes, 0, false) && apart(p, r, b, tmp, codes->bytes, false);
-    }
+    for (int i = 0; i < 2; i++)
+        all &= apart(p, r, &p->buf.at[c->buf.at[reads[i]]], codes, 0, false) &&
+               apart(p, r, &p->buf.at[c->buf.at[reads[i]]], tmp, codes->bytes, false);
     return all;
 }
 

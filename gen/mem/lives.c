@@ -79,7 +79,10 @@ static void replay(Mem *m, const Actions *list)
         for (int c = 0; c < r->call.n; c++)
             for (int j = 0; j < r->call.at[c].buf.n; j++)
                 if (r->call.at[c].buf.at[j] >= 0) {
-                    int b = r->call.at[c].buf.at[j];
+                    int b = r->call.at[c].buf.at[j], of = r->call.at[c].op;
+                    bool pair = r->eval && c > 0 && on_gpus(m->p->m) && cost_joins(m->p->g, of, false);
+                    if (pair && m->p->g->op.at[of].arg.at[j].kind == ARG_WRITE)        /* as emit/pair.c wants it */
+                        touch(m, b, mem_number(m, k), k->tick + c - 1), note(m, b, k->routine, c - 1);
                     touch(m, b, session(m, b, mem_number(m, k), k->kind != K_U), k->tick + c);
                     note(m, b, k->routine, c);
                 }

@@ -7,38 +7,47 @@
  * reads of the first step of this run are noted.  From then on a thread makes those of later steps, in their order, in pinned
  * rooms of its own, as far as there are rooms.  A step takes them in that order, and has the same bits.
  *
+ * A step that is one graph is noted while it is recorded (record.c).  Its copies read from the same rooms each time, so each
+ * read has one of its own, and an event in the graph says when that may be filled for the next step.
+ *
  * Pictures, in floats or bytes, go on to the GPU before their step: to a place at the end of the arena, for one load, by the
- * stream `in`.  Each copy waits until the load before has been taken from there, and a load waits for its copy.
+ * stream `in`.  Each copy waits until the load before has been taken from there, and a load waits for its copy.  A graph has
+ * its copies inside.
  *
  * A value out of its range ends the job in its own step: the thread leaves it unread, and the step reads it again and says so.
  * Nothing is read for steps that the job does not make.
  *
- * Not handled: evaluations, steps that overlap, and a step that is one graph: their reads are made when they are asked for.
+ * Not handled: evaluations and steps that overlap: their reads are made when they are asked for.
  */
 #include <pthread.h>
 #include <stdlib.h>
 #include "ahead.h"
+#include "record.h"
 #include "run.h"
+
+/* A read of a step.  Of one that is a graph: its room, when the graph has read that, and a sum, which has no room. */
+typedef struct { Read read; unsigned char *room; cudaEvent_t taken; int64_t sum; bool good; } Noted;
 
 struct Ahead {
     Worker *worker;
+    bool graph;
     Ring ring, landing;         /* landing: of the arena; its event: the load there has been taken */
     cudaEvent_t landed;
     int64_t last;               /* read that went there, -1: none */
     bool good[ROOMS];           /* by room */
-    Read *read;                 /* of a step */
+    Noted *read;                /* of a step */
     int reads;
     Values first;               /* of the step that was noted */
     bool begun, off;
     int64_t sum;                /* the last that was counted */
-    int64_t made, taken, end;   /* reads since then, by the thread and by steps; how many there will be */
+    int64_t made, given, taken, end;    /* reads since then, by the thread, to steps and on; how many there will be */
     bool ending;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t change;
 };
 
-cudaError_t ahead_open(Stage *st, size_t load)
+cudaError_t ahead_open(Stage *st, size_t load, bool graph)
 {
     struct Ahead *a = calloc(1, sizeof *a);
     if (!a)
@@ -48,6 +57,10 @@ cudaError_t ahead_open(Stage *st, size_t load)
     pthread_cond_init(&a->change, NULL);
     device_of(st)->ahead = a;
     a->last = -1;
+    a->graph = graph;
+    a->ring.bytes = load;
+    if (graph)
+        return cudaSuccess;
     a->landing.n = st->worker->info->landing != 0;
     cudaError_t e = ring_open(&a->ring, load, 2);
     if (e == cudaSuccess)
@@ -58,6 +71,23 @@ cudaError_t ahead_open(Stage *st, size_t load)
 static bool lands(const struct Ahead *a, const Read *r)
 {
     return a->landing.n && r->mb >= 0 && a->worker->run->job->input[r->input].type == JOB_F32;
+}
+
+static Noted *noted(const struct Ahead *a, int64_t k) { return &a->read[k % a->reads]; }
+static int rooms(const struct Ahead *a) { return a->graph ? a->reads : a->ring.n; }
+static bool *good_at(struct Ahead *a, int64_t k) { return a->graph ? &noted(a, k)->good : &a->good[k % a->ring.n]; }
+
+static void *room_at(struct Ahead *a, int64_t k)
+{
+    Noted *r = noted(a, k);
+    return !a->graph ? a->ring.room[k % a->ring.n] : r->room ? (void *)r->room : &r->sum;
+}
+
+/* Has what was there been taken?  A sum has, since its step began. */
+static bool is_free(const struct Ahead *a, int64_t k)
+{
+    cudaEvent_t taken = a->graph ? noted(a, k)->taken : a->ring.taken[k % a->ring.n];
+    return !taken || cudaEventSynchronize(taken) == cudaSuccess;
 }
 
 /* ---- the thread ------------------------------------------------------------------------------------------------------- */
@@ -75,27 +105,26 @@ static bool land(struct Ahead *a, int64_t k)
     a->last = k;
     return goes && cudaStreamWaitEvent(d->in, a->landing.taken[0], 0) == cudaSuccess &&
            cudaMemcpyAsync(a->worker->stage.arena + a->worker->info->landing, a->ring.room[room],
-                           (size_t)a->read[k % a->reads].bytes, cudaMemcpyHostToDevice, d->in) == cudaSuccess &&
+                           (size_t)noted(a, k)->read.bytes, cudaMemcpyHostToDevice, d->in) == cudaSuccess &&
            cudaEventRecord(a->ring.taken[room], d->in) == cudaSuccess && cudaEventRecord(a->landed, d->in) == cudaSuccess;
 }
 
 static void make(struct Ahead *a, int64_t k)
 {
-    int room = (int)(k % a->ring.n);
-    const Read *r = &a->read[k % a->reads];
+    const Read *r = &noted(a, k)->read;
     Values now = a->first;
     now.step += 1 + k / a->reads;
-    a->good[room] = cudaEventSynchronize(a->ring.taken[room]) == cudaSuccess &&
-                    data_read(&a->worker->stage, &now, r, a->ring.room[room], true) && (!lands(a, r) || land(a, k));
+    *good_at(a, k) = is_free(a, k) && data_read(&a->worker->stage, &now, r, room_at(a, k), true) &&
+                     (!lands(a, r) || land(a, k));
 }
 
 static void *make_all(void *at)
 {
     struct Ahead *a = at;
-    arena_enter(a->worker);
+    cudaSetDevice(device_of(&a->worker->stage)->number);        /* if it cannot, steps make the reads */
     pthread_mutex_lock(&a->lock);
     while (!a->ending && a->made < a->end) {
-        if (a->made - a->taken == a->ring.n) {
+        if (a->made - a->taken == rooms(a)) {
             pthread_cond_wait(&a->change, &a->lock);
             continue;
         }
@@ -144,19 +173,35 @@ void ahead_close(const Stage *st)
         cudaFreeHost(a->ring.room[i]);
     free(a->read);
     free(a);
+    device_of(st)->ahead = NULL;
 }
 
 /* ---- in a step --------------------------------------------------------------------------------------------------------- */
 
 static void note(struct Ahead *a, const Values *now, const Read *r)
 {
-    Read *more = realloc(a->read, sizeof *more * (size_t)(a->reads + 1));
+    Noted *more = realloc(a->read, sizeof *more * (size_t)(a->reads + 1));
     a->off = !more || (size_t)r->bytes > a->ring.bytes;
     if (!more)
         return;
     a->read = more;
-    a->read[a->reads++] = *r;
+    a->read[a->reads++] = (Noted){ .read = *r };
     a->first = *now;
+    a->first.step -= a->graph;          /* recorded before the first step, not in it */
+}
+
+void ahead_room(Stage *st, unsigned char *room)
+{
+    const struct Ahead *a = device_of(st)->ahead;
+    Noted *r = a && a->reads ? &a->read[a->reads - 1] : NULL;
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    if (!r || r->read.mb < 0 || r->room)
+        return;
+    r->room = room;
+    device_check(st, cudaThreadExchangeStreamCaptureMode(&mode), "recording a step");
+    device_check(st, cudaEventCreateWithFlags(&r->taken, cudaEventDisableTiming | cudaEventBlockingSync), "recording a step");
+    device_check(st, cudaThreadExchangeStreamCaptureMode(&mode), "recording a step");
+    device_check(st, cudaEventRecordWithFlags(r->taken, stream_of(st), cudaEventRecordExternal), "recording a step");
 }
 
 static bool same(const Read *a, const Read *b)
@@ -164,15 +209,19 @@ static bool same(const Read *a, const Read *b)
     return a->input == b->input && a->mb == b->mb && a->bytes == b->bytes && a->ignore == b->ignore;
 }
 
+static void let_go(struct Ahead *a)
+{
+    pthread_mutex_lock(&a->lock);
+    a->taken = a->given;
+    pthread_cond_broadcast(&a->change);
+    pthread_mutex_unlock(&a->lock);
+}
+
 void ahead_taken(const Stage *st)
 {
     struct Ahead *a = device_of(st)->ahead;
-    if (!a || (device_of(st)->ring != &a->ring && device_of(st)->ring != &a->landing))
-        return;
-    pthread_mutex_lock(&a->lock);
-    a->taken++;
-    pthread_cond_broadcast(&a->change);
-    pthread_mutex_unlock(&a->lock);
+    if (a && (a->graph || device_of(st)->ring == &a->ring || device_of(st)->ring == &a->landing))
+        let_go(a);
 }
 
 /* Waits for read number k. */
@@ -182,25 +231,30 @@ static bool is_made(struct Ahead *a, int64_t k)
     while (a->made <= k)
         pthread_cond_wait(&a->change, &a->lock);
     pthread_mutex_unlock(&a->lock);
-    return a->good[k % a->ring.n];
+    return *good_at(a, k);
 }
 
 void *arena_ahead(Stage *st, const Values *now, const Read *r)
 {
     Device *d = device_of(st);
     struct Ahead *a = d->ahead;
-    if (!a || a->off || d->mode != PLAIN || now->eval)
+    if (!a || a->off || a->graph == (d->mode == PLAIN) || now->eval)
         return NULL;
     if (!a->begun) {
         note(a, now, r);
         return NULL;
     }
-    int64_t k = a->taken;
-    if (k >= a->end || now->step != a->first.step + 1 + k / a->reads || !same(r, &a->read[k % a->reads])) {
+    int64_t k = a->given;
+    if (k >= a->end || now->step != a->first.step + 1 + k / a->reads || !same(r, &noted(a, k)->read)) {
         end(a);
         return NULL;
     }
     bool good = is_made(a, k);
+    a->given++;
+    if (a->graph && (!good || r->mb < 0))
+        return good ? &noted(a, k)->sum : NULL;
+    if (a->graph)
+        return d->at_hand = record_room(st, (size_t)r->bytes);          /* where it lies */
     a->ring.next = (int)(k % a->ring.n);
     d->ring = &a->ring;
     d->at_hand = a->ring.room[a->ring.next];

@@ -177,12 +177,12 @@ static cudaError_t open_rooms(Worker *w, Device *d)
 {
     size_t load = w->info->load;
     size_t values = values_bytes(w->run->job);
-    bool ahead = load > values && !w->run->job->overlap && !record_wanted();
+    bool ahead = load > values && !w->run->job->overlap, graph = record_wanted();
     cudaError_t e = ring_open(&d->values, values, ROOMS);
     if (e == cudaSuccess && load > values)
-        e = ring_open(&d->loads, load, ahead ? 1 : 2);
+        e = ring_open(&d->loads, load, ahead && !graph ? 1 : 2);
     if (e == cudaSuccess && ahead)
-        e = ahead_open(&w->stage, load);
+        e = ahead_open(&w->stage, load, graph);
     for (int i = 0; i < d->mirrors && e == cudaSuccess; i++)
         e = cudaHostAlloc((void **)&d->mirror[i], values, cudaHostAllocDefault);
     return e == cudaSuccess ? cudaHostAlloc((void **)&d->bounce, ARENA_PIECE, cudaHostAllocDefault) : e;
@@ -358,6 +358,8 @@ void arena_post(Stage *st, void *at, const void *from, size_t n, const ByteInfo 
     else
         device_check(st, cudaMemcpyAsync(at, from, n, in_arena(st, from) ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice,
                                          stream_of(st)), "sending data");
+    if (d->mode == RECORDS)
+        ahead_room(st, d->at_hand);
     if (d->mode == PLAIN) {
         device_check(st, cudaEventRecord(d->ring->taken[d->ring->next], stream_of(st)), "sending data");
         ahead_taken(st);

@@ -9,14 +9,15 @@
  *
  * The chores of the host are its begin, counts, loads and its end.  They are noted as the source makes them, with a pinned
  * room for each that the graph copies from, and made again in that order.  The host meets the GPU at the end of each step, so a
- * room is free when the next step fills it.
+ * room is free when the next step fills it.  A thread fills those of data before: ahead.c.
  *
- * Cost: pinned memory for all that a step loads.  The host reads a step's data before the GPU begins it, not beside it.
+ * Cost: pinned memory for all that a step loads.
  *
  * Not handled, and said in a line: several stages in a process: their threads would share one capture; steps that overlap;
  * whoever looks at single calls; values that go over sockets in mid-step.  Evaluations go call by call.
  */
 #include <stdlib.h>
+#include "ahead.h"
 #include "link.h"
 #include "record.h"
 #include "run.h"
@@ -151,6 +152,7 @@ void arena_record(Worker *w)
     device_check(st, cudaStreamEndCapture(stream_of(st), &graph), "end");
     open_graph(w, d->record, graph);
     d->mode = PLAIN;
+    ahead_settle(st);
     d->record->losses = st->losses;
     st->at = -1;
     atomic_store(&w->at, -1);
@@ -162,6 +164,7 @@ void record_launch(Stage *st)
 {
     const Device *d = device_of(st);
     device_check(st, cudaGraphLaunch(d->record->graph, d->compute), "launching a step");
+    ahead_taken(st);
 }
 
 void record_close(const Stage *st)
@@ -170,6 +173,7 @@ void record_close(const Stage *st)
     struct Record *r = d ? d->record : NULL;
     if (!r)
         return;
+    ahead_close(st);                    /* its thread writes to rooms of the graph */
     cudaGraphExecDestroy(r->graph);
     for (int i = 0; i < r->rooms; i++)
         cudaFreeHost(r->room[i]);

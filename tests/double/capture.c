@@ -4,7 +4,8 @@
  * (cudaStreamBeginCapture, cudaStreamEndCapture, cudaThreadExchangeStreamCaptureMode, cudaError).
  *
  * A call on a captured stream becomes a node behind the nodes that the stream has come to.  An event that is recorded there
- * remembers these, and a stream that waits for it belongs to the capture from then on.  A launch is one call of its stream:
+ * remembers these, and a stream that waits for it belongs to the capture from then on; recorded as an external one it is a
+ * node, and the host may wait for it behind each launch.  A launch is one call of its stream:
  * nodes run one by one, any that may, chosen by the seed.  Each launch has its own copy of the arguments.
  *
  * Refused, with CUDA's error, and the capture is spoilt: waiting on the host for a captured stream or event; calls that
@@ -108,7 +109,11 @@ cudaError_t capture_call(struct CUstream_st *s, const Task *t, bool dropped, boo
     *taken = s->capture != NULL;
     if (s->capture && s->capture->spoilt)
         return cudaErrorStreamCaptureInvalidated;
-    if (t->kind == RECORD) {
+    if (t->external && !s->capture) {
+        *taken = true;
+        return cudaErrorInvalidValue;
+    }
+    if (t->kind == RECORD && !t->external) {
         t->event->capture = s->capture;
         set_tips(&t->event->tips, copy_of(&s->tips));
         return cudaSuccess;
@@ -274,6 +279,8 @@ static struct Running *running_of(const struct CUgraph_st *g)
         *t = g->node[i].task;
         if (t->bytes)
             t->args = memcpy(malloc(t->bytes), t->args, t->bytes);
+        if (t->kind == RECORD)
+            t->version = ++t->event->recorded;
     }
     return r;
 }
@@ -283,7 +290,19 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t x, cudaStream_t s)
     if (!x || !s || x->gone)
         return cudaErrorInvalidValue;
     x->launches++;
-    return queue_push(s, (Task){.kind = GRAPH, .name = "cudaGraphLaunch", .graph = running_of(x->graph)});
+    pthread_mutex_lock(&queue_lock);
+    struct Running *r = running_of(x->graph);
+    pthread_mutex_unlock(&queue_lock);
+    queue_host();
+    return queue_push(s, (Task){.kind = GRAPH, .name = "cudaGraphLaunch", .graph = r});
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t e, cudaStream_t s, unsigned flags)
+{
+    if (e->device != s->device)
+        return cudaErrorInvalidResourceHandle;
+    return queue_push(s, (Task){.kind = RECORD, .name = "cudaEventRecordWithFlags", .event = e,
+                                .external = flags == cudaEventRecordExternal});
 }
 
 static bool is_ready(const struct Running *r, int i)

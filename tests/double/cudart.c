@@ -491,14 +491,19 @@ cudaError_t queue_push(cudaStream_t s, Task t)
     return e;
 }
 
+void queue_host(void)
+{
+    if (wait_ended && double_in_steps)
+        host_ns += thread_ns() - wait_ended;
+    wait_ended = 0;
+}
+
 /* A kernel, which with CUDA_LAUNCH_BLOCKING=1 keeps the host until it has ended. */
 static void launch(cudaStream_t s, Task t, const void *args)
 {
     t.args = malloc(t.bytes ? t.bytes : 1);
     memcpy(t.args, args, t.bytes);
-    if (wait_ended && double_in_steps)
-        host_ns += thread_ns() - wait_ended;
-    wait_ended = 0;
+    queue_host();
     queue_push(s, t);
     if (double_setting("CUDA_LAUNCH_BLOCKING", 0) && !double_captures(s))
         cudaStreamSynchronize(s);

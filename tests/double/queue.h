@@ -29,6 +29,7 @@ typedef struct Task {
     int fill;
     cudaEvent_t event;
     uint64_t version;
+    bool external;              /* RECORD: a node of its graph */
     struct Task *next;
 } Task;
 
@@ -69,6 +70,7 @@ bool queue_ranked(void);                /* streams have priorities in this run *
 bool queue_may_run(Task *t);
 void queue_perform(Task *t);
 cudaError_t queue_push(cudaStream_t s, Task t);
+void queue_host(void);                  /* a kernel or a graph is launched: ends what the host's own work is counted in */
 _Noreturn void queue_broken(const char *who, const char *what, const void *at);
 
 /* capture.c */

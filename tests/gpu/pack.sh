@@ -224,14 +224,15 @@ flags=-DUNIT
 unit passes bits.bf16.1 $flags bench/gpu/passes.c rt/number.c kernels.o $ops/attention.o $ops/attention_graph.o $ops/graph.o
 
 # ---- make: a folder a core, and one more, as some wait for the kernels of another ------------------------------------------
+# rt.h of a folder declares its own calls alone.  With all calls declared, what folders share has one text, and so have kernels.
 say "$(wc -l <"$to/programs") folders"
 nvcc=$(ls "$cuda/bin/nvcc" 2>/dev/null || command -v nvcc) || die "no nvcc: $cuda_remedy"
 cat >"$to/make" <<MAKE
 #!/bin/sh
 d=$to/folders/\$1
 shift
-exec make -s -C "\$d" CUDA_HOME="$cuda" NVCC="$root/tests/gpu/once $to/objects $nvcc" \\
-    CC="$root/tests/gpu/once $to/objects ${CC:-cc}" RPATH= ${PACK_MAKE:-} "\$@"
+exec make -s -C "\$d" CUDA_HOME="$cuda" NVCC="$root/tests/gpu/once $to/objects $nvcc -include $root/rt/rt.h" \\
+    CC="$root/tests/gpu/once $to/objects ${CC:-cc} -include $root/rt/rt.h" RPATH= ${PACK_MAKE:-} "\$@"
 MAKE
 chmod +x "$to/make"
 cores=$(nproc 2>/dev/null || echo 2)
