@@ -70,11 +70,6 @@ Prices *prices_open(const Plan *p, const Bytes *share)
     return x;
 }
 
-Live *prices_live(const Prices *x)
-{
-    return x->live;
-}
-
 bool prices_spent(const Prices *x)
 {
     return purse_left(x->p->ask.work) <= x->reserve;
