@@ -147,8 +147,6 @@ static void take_over(Plan *p, Plan *same)
     with.ask = p->ask;
     with.target = p->target;
     with.predicted = p->predicted;
-    with.prices = p->prices;
-    with.priced = p->priced;
     with.chosen = p->chosen;
     with.room = NULL;
     same->lent = true;
@@ -223,11 +221,6 @@ static Verdict finish(const Options *x, Plan *p)
 void plan_drop(Plan *p)
 {
     Plan with = *p;
-    if (p->priced)
-        mem_drop(p->priced);
-    with.priced = NULL;
-    with.prices = NULL;
-    *p = with;
     if (!p->room || p->lent)
         return;
     mem_drop(p->room);

@@ -252,9 +252,7 @@ typedef struct {
     const Bytes *target;        /* part: the target limits it was given, by device */
     Proof predicted;            /* part: what its planner says */
     Proof proof;                /* search: of the plan that it returns */
-    struct Prices *prices;      /* part: of runs under the target limits, for keep; NULL: nobody asked, or gone */
-    Room *priced;               /* part: of prices; NULL: of another plan, or gone */
-    const int *chosen;          /* part: [tensor] fates that the planner has chosen; NULL: prices choose */
+    const int *chosen;          /* part: [tensor] fates of the planner, or the cheapest; NULL: nobody chose */
     Ints fate;                  /* keep: by tensor */
     VEC(Buf) buf;               /* lower */
     VEC(Pool) pool;             /* lower, then mem */
@@ -360,7 +358,8 @@ void check_part(const Plan *p);
 /* ---- keep: plan/keep.c ------------------------------------------------------------------------------------------- */
 int keep(Plan *p);
 int *keep_fates(const Plan *p, bool cheap);         /* by tensor, before any chunk is known; cheap: all go that may */
-void keep_needs(const Plan *p, Bytes *need);         /* what each device needs, but for packing */
+void keep_chunks(const Plan *p, Bytes *need);        /* what each chunk needs, but for packing */
+void keep_needs(const Plan *p, Bytes *need);         /* ... each device */
 void check_keep(const Plan *p);
 /* list/rebuild.c: the backward of one chunk as a line of calls, with what it makes again */
 typedef struct { int op; bool again; } Line;

@@ -66,6 +66,7 @@ struct Planner {
 };
 /* What a planner is asked of a plan that has its lists, without prices: part.c. */
 Question part_question(const Plan *p, const Bytes *limit);
+const Plan *part_row(const Plan *p);                /* of several copies of the model the first, as a planner sees it */
 extern const Planner planners[];                    /* planners.c; ends with a NULL name; the first is the default */
 const char *planner_space(const Planner *k, const Plan *p);      /* the plans it chooses from, less what was given */
 extern const char lists_space[];                   /* of a bound over lists */

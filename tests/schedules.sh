@@ -64,6 +64,18 @@ best --stages 2
 same "no other row where the model does not say auto" \
     "$(sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p' "$tmp/plan" | head -n 1)" "$(of gpipe step_ns)"
 
+# ---- replicas: with room for all, zb* is no slower than zb-h1 and zb-h2, which are among its lists
+two="$models/tiny-gpt.yaml --estimate --stages 3 --set plan.replicas=2 --set train.batch.groups=2 --set train.batch.global=32"
+replicated() {      # SCHEDULE: the step of its plan
+    ./dpgen plan $two --schedule "$1" --json 2>"$tmp/said" | sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p' | head -n 1
+}
+star=$(replicated 'zb*')
+for name in zb-h1 zb-h2; do
+    step=$(replicated $name)
+    if [ -n "$star" ] && [ -n "$step" ] && [ "$star" -le "$step" ]; then pass
+    else fault "two replicas: zb* takes $star ns, and $name $step: $(head -n 1 "$tmp/said")"; fi
+done
+
 # ---- the same as text, and where options of a row go
 ./dpgen schedules $model >"$tmp/text" 2>"$tmp/said"
 expect "a line of zb-h1" grep -q '^zb-h1  *2 x 1 .* 7.7 %.* fits$' "$tmp/text"

@@ -36,7 +36,6 @@ typedef struct Prices Prices;
 Prices *prices_open(const Plan *p, const Bytes *share);
 /* All that its device has, for each chunk. */
 Bytes *price_whole(const Plan *p, const Bytes *limit);
-Live *prices_live(const Prices *x);                 /* the replay behind them: its answers are not paid for */
 /* No more is to be priced than one plan needs: see Ask.work. */
 bool prices_spent(const Prices *x);
 void prices_reserve(Prices *x, int part);           /* that part of what is left is not spent */

@@ -22,7 +22,7 @@ struct Prices {
     int *base;                  /* by tensor: fate without a choice */
     const char *may;            /* by tensor: the choice that auto has */
     int *fate;                  /* by tensor: scratch */
-    int *sort;                  /* by chunk: the first chunk that prices like it */
+    int *sort;                  /* by chunk: one that was asked for and prices like it; -1: not asked for */
     Floor *floor;
     Slot *slot;                 /* hash table, open addressing */
     int used, cap;
@@ -31,19 +31,17 @@ struct Prices {
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-static void find_sorts(Prices *x)
+static int sort_of(Prices *x, int chunk)
 {
     const Plan *p = x->p;
-    int n = plan_chunks(p);
-    x->sort = alloc(sizeof(int) * (size_t)n);
-    for (int c = 0; c < n; c++) {
-        int d = stage_of(p, c);
-        for (x->sort[c] = 0; x->sort[c] < c; x->sort[c]++) {
-            int e = stage_of(p, x->sort[c]);
-            if (p->c->of.at[d] == p->c->of.at[e] && x->limit[c] == x->limit[x->sort[c]] && live_alike(x->live, c, x->sort[c]))
-                break;
-        }
-    }
+    const int class = p->c->of.at[stage_of(p, chunk)];
+    for (int c = 0; x->sort[chunk] < 0; c++)
+        if (c == plan_chunks(p))
+            x->sort[chunk] = chunk;
+        else if (x->sort[c] == c && p->c->of.at[stage_of(p, c)] == class && x->limit[c] == x->limit[chunk]
+                 && live_alike(x->live, chunk, c))
+            x->sort[chunk] = c;
+    return x->sort[chunk];
 }
 
 Bytes *price_whole(const Plan *p, const Bytes *limit)
@@ -65,14 +63,10 @@ Prices *prices_open(const Plan *p, const Bytes *share)
     memcpy(x->fate, x->base, sizeof(int) * n);
     x->slot = alloc(sizeof *x->slot * (size_t)x->cap);
     x->hunt = fates_open(x->live, x->may);
-    find_sorts(x);
+    x->sort = alloc(sizeof(int) * (size_t)plan_chunks(p));
+    memset(x->sort, -1, sizeof(int) * (size_t)plan_chunks(p));
     x->floor = floor_open(p, x->live, x->base, x->may);
     return x;
-}
-
-Live *prices_live(const Prices *x)
-{
-    return x->live;
 }
 
 bool prices_spent(const Prices *x)
@@ -137,7 +131,8 @@ static Price price_of(Prices *x, const Load *l, int first, int last, int chunk, 
 
 const Price *price_best(Prices *x, int first, int last, int chunk)
 {
-    Slot *slot = slot_of(x->slot, x->cap, first, last, x->sort[chunk]);
+    const int sort = sort_of(x, chunk);
+    Slot *slot = slot_of(x->slot, x->cap, first, last, sort);
     if (slot->price)
         return slot->price;
     int n;
@@ -149,9 +144,9 @@ const Price *price_best(Prices *x, int first, int last, int chunk)
     *price = price_of(x, &l, first, last, chunk, x->fate);
     if (2 * ++x->used > x->cap) {
         grow(x);
-        slot = slot_of(x->slot, x->cap, first, last, x->sort[chunk]);
+        slot = slot_of(x->slot, x->cap, first, last, sort);
     }
-    *slot = (Slot){first, last, x->sort[chunk], price};
+    *slot = (Slot){first, last, sort, price};
     return price;
 }
 

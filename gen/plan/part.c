@@ -3,7 +3,7 @@
  * part.c: which chunk each operator belongs to.
  *
  *   needs   home and dev[].order; the limits, one a device
- *   fills   chunk (of every operator), predicted, target; prices and chosen, for keep
+ *   fills   chunk (of every operator), predicted, target; chosen, for keep
  *   keeps   chunks are runs of forward operators, none empty; backward follows its forward
  *           operator, the update of a parameter follows its first use, the norm is totalled in chunk 0
  *   fails   nonzero if no cut fits.  part_blame then finds the cut that lacks least, for the report: shortfall names the
@@ -184,11 +184,22 @@ static void assign(Plan *p, const int *last)
     }
 }
 
+/* By tensor: the cheapest of each chunk. */
+static int *cheapest(const Question *q, const int *last)
+{
+    int *fate = alloc(sizeof *fate * (size_t)q->p->g->tensor.n);        /* FATE_KEEP */
+    for (int s = 0, first = 0; s < q->chunks; first = last[s++] + 1) {
+        const Price *k = price_best(q->prices, first, last[s], s);
+        for (int i = 0; i < k->tensor.n; i++)
+            fate[k->tensor.at[i]] = k->fate.at[i];
+    }
+    return fate;
+}
+
 static void answer(Plan *p, const Question *q, const Answer *a)
 {
     assign(p, a->last);
-    p->prices = q->prices;
-    p->chosen = a->fate;
+    p->chosen = a->fate ? a->fate : cheapest(q, a->last);
 }
 
 bool part_cuts(const Plan *p, Ints *cuts)
@@ -229,7 +240,7 @@ static const Cost *slowed(const Plan *p)
 }
 
 /* What a planner sees of several copies of the model: the first one, as if its micro-batches were all. */
-static const Plan *first_row(const Plan *p)
+const Plan *part_row(const Plan *p)
 {
     if (plan_rows(p) == 1)
         return p;
@@ -255,7 +266,7 @@ static const Plan *first_row(const Plan *p)
 /* share: NULL, each chunk under all of its device's memory. */
 static Question ask(const Plan *plan, const char *cut, const Bytes *limit, const Bytes *share)
 {
-    const Plan *p = first_row(plan);
+    const Plan *p = part_row(plan);
     share = share ? share : price_whole(p, limit);
     int chunks = plan_chunks(p), *flight = alloc(sizeof *flight * (size_t)chunks);
     for (int s = 0; s < chunks; s++)
@@ -267,7 +278,7 @@ static Question ask(const Plan *plan, const char *cut, const Bytes *limit, const
 
 Question part_question(const Plan *plan, const Bytes *limit)
 {
-    const Plan *p = first_row(plan);
+    const Plan *p = part_row(plan);
     return (Question){.p = p, .n = p->g->nf, .chunks = plan_chunks(p), .cut = positions(plan), .limit = limit,
                       .share = price_whole(p, limit), .objective = "step", .seeds = planners};
 }
@@ -459,7 +470,7 @@ static void share_out(const Plan *p, const Question *q, const Answer *a, const B
     }
 }
 
-/* One question, in a room of its own: prices stand there until the plan is dropped.  The answer does not. */
+/* One question, in a room of its own, which goes once its prices are read.  The answer is not in it. */
 static bool put(const Planner *k, const Plan *p, const char *cut, const Bytes *limit, const Bytes *share, const int *like,
                 Question *q, Answer *a, Room **room)
 {
@@ -590,7 +601,7 @@ int part(Plan *p, const Bytes *limit)
         return 1;
     }
     answer(p, &x.q, &a);
-    p->priced = x.room;
+    mem_drop(x.room);
     p->predicted.space = planner_space(planner, p);
     return 0;
 }

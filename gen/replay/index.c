@@ -190,9 +190,12 @@ static void find_sends(const Live *x, ReplayMoment *m, const Action *const *was,
             count_sends(x, m, past(was, k, n, now, chunk), n - k, slack[was[k]->kind != K_F]);
 }
 
-/* Reads the moments of a chunk off its device's list: each computation's neighbours, and the micro-batches at rest. */
-static void find_moments(Live *x, int chunk, bool two)
+/* Reads the moments of a chunk off its device's list, once: each computation's neighbours, and the micro-batches at rest. */
+void index_moments(Live *x, int chunk)
 {
+    if (x->known[chunk])
+        return;
+    x->known[chunk] = true;
     int device = stage_of(x->p, chunk), overlap = order_overlap(x->p);
     const Actions *step = &x->p->dev.at[device].order;
     Actions run = overlap ? order_run(x->p, step, overlap + 2) : *step;
@@ -213,15 +216,12 @@ static void find_moments(Live *x, int chunk, bool two)
         x->alone[chunk] &= !other;
         x->apart[chunk] &= !other || !begun || (left == 0 && plan_buckets(x->p) > 1);
     }
-    x->delay[chunk] = order_copies(x->p, chunk) - 1;
-    x->steps[chunk] = order_steps(x->p, device);
-    x->accumulators[chunk] = order_accumulators(x->p, chunk) * (order_holds(x->p, device) ? 2 : 1);
     for (int i = 0; i < run.n; i++) {
         const Action *k = &run.at[i];
         if (!transport_beat(k, overlap))
             continue;
         ReplayMoment m = {.now = kind_of(k, chunk), .after = coming(&run, i, 1, overlap, chunk),
-                          .later = two ? coming(&run, i, 2, overlap, chunk) : NONE};
+                          .later = x->slack == 2 ? coming(&run, i, 2, overlap, chunk) : NONE};
         m.sums = sums || m.now <= FORWARD || !x->drops || !x->apart[chunk] ? sums : SUMS_COME;
         sums = m.sums ? SUMS_HERE : SUMS_NONE;
         find_sends(x, &m, was, n, k, chunk);
@@ -286,6 +286,7 @@ static void make_room(Live *x)
     x->steps = alloc(sizeof(int) * (size_t)plan_chunks(x->p));
     x->split = alloc((size_t)plan_chunks(x->p));
     x->apart = alloc((size_t)plan_chunks(x->p)), x->alone = alloc((size_t)plan_chunks(x->p));
+    x->known = alloc((size_t)plan_chunks(x->p));
     x->beat = alloc(sizeof *x->beat * (size_t)plan_chunks(x->p));
     x->moment = alloc(sizeof *x->moment * (size_t)plan_chunks(x->p));
 }
@@ -310,9 +311,13 @@ Live *live_open(const Plan *p)
         if (p->g->state.at[s].versions)
             x->version[p->g->state.at[s].param] += aligned(p->g->state.at[s].bytes);
     find_stages(x);
-    const bool two = order_slack(p) == 2;
-    for (int c = 0; c < plan_chunks(p); c++)
-        find_moments(x, c, two);
+    x->slack = order_slack(p);
+    for (int c = 0; c < plan_chunks(p); c++) {
+        int device = stage_of(p, c);
+        x->delay[c] = order_copies(p, c) - 1;
+        x->steps[c] = order_steps(p, device);
+        x->accumulators[c] = order_accumulators(p, c) * (order_holds(p, device) ? 2 : 1);
+    }
     return x;
 }
 
@@ -372,16 +377,19 @@ void border_own(Border *b)
         b->far[i][OWN] = b->far[i][FORWARD];
 }
 
-int live_others(const Live *x, int chunk)
+int live_others(Live *x, int chunk)
 {
     int most = 0;
+    index_moments(x, chunk);
     for (int i = 0; i < x->moment[chunk].n; i++)
         most = x->moment[chunk].at[i].rest > most ? x->moment[chunk].at[i].rest : most;
     return most;
 }
 
-bool live_alike(const Live *x, int a, int b)
+bool live_alike(Live *x, int a, int b)
 {
+    index_moments(x, a);
+    index_moments(x, b);
     const Moments *m = &x->moment[a], *n = &x->moment[b];
     if (x->fars && a != b)              /* as far from the ends no other chunk is */
         return false;

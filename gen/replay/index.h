@@ -63,6 +63,8 @@ struct Live {
     Bytes *version;             /* by S_PARAM: of it and its copy what forward and backward read */
     Bytes *uses;                /* by S_PARAM: its gradients, one accumulator each */
     Bytes fixed, norms;         /* states that every device has; that every one with parameters has */
+    int slack;                  /* order_slack() */
+    bool *known;                /* by chunk: its moments are, and what else its list says */
     bool *split;                /* by chunk: its list has I and W apart */
     int fars;                   /* distances beyond the next stage that slack tells apart; 0: none */
     int *stage;                 /* by forward operator, where cuts are given; NULL: they are not */
@@ -144,6 +146,8 @@ static inline bool index_leaves(const Live *x, int t)
     return index_own(x, t) && (x->least[t] < x->first || x->most[t] > x->last);
 }
 
+/* index.c: apart, alone, split, moment and beat of a chunk, before they are read: most chunks are never asked for. */
+void index_moments(Live *x, int chunk);
 /* index.c: of a state, what the row has that has most of it. */
 Bytes index_part(const Live *x, int s);
 /* index.c: of a gradient, what comes home from another stage. */

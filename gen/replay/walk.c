@@ -49,6 +49,7 @@ static bool remade(const Live *x, int t)
 
 static void begin(Live *x, int first, int last, int chunk)
 {
+    index_moments(x, chunk);
     x->first = first;
     x->last = last;
     x->chunk = chunk;

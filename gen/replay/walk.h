@@ -24,8 +24,8 @@ Load live_load(Live *x, int first, int last, int chunk, const int *fate);   /* f
 Load live_sums(Live *x, int first, int last, int chunk, const int *fate);   /* saved and again alone, in a third of the time */
 Load live_walk(Live *x, int first, int last, int chunk, const int *fate);   /* live_load call by call, for tests */
 Ns   live_early(Live *x, int first, int last, int chunk, const int *fate);   /* of again: before the gradient is waited for */
-int  live_others(const Live *x, int chunk);         /* micro-batches at rest beside the one that computes, at most */
-bool live_alike(const Live *x, int a, int b);       /* chunks whose lists leave the same beside each computation */
+int  live_others(Live *x, int chunk);               /* micro-batches at rest beside the one that computes, at most */
+bool live_alike(Live *x, int a, int b);             /* chunks whose lists leave the same beside each computation */
 /* The forward tensors that the run makes, each once, by operator. */
 const int *live_made(const Live *x, int first, int last, int *n);
 /* For each of those, the last operator of the run that reads it in forward; its maker if none does.  Valid until the next

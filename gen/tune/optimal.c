@@ -216,11 +216,12 @@ static void open_shop(OptimalTuner *x)
 static void set_limits(OptimalTuner *x)
 {
     Bytes *most = alloc(sizeof *most * (size_t)x->n), *sum = alloc(sizeof *sum * (size_t)x->n);
-    for (int c = 0; c < x->chunks && x->p->prices; c++) {
-        Bytes need = price_best(x->p->prices, first_of(x, c), x->last[c], c)->need;
+    Bytes *need = alloc(sizeof *need * (size_t)x->chunks);
+    keep_chunks(x->p, need);
+    for (int c = 0; c < x->chunks; c++) {
         int d = x->device[c];
-        most[d] = need > most[d] ? need : most[d];
-        sum[d] += need;
+        most[d] = need[c] > most[d] ? need[c] : most[d];
+        sum[d] += need[c];
     }
     for (int d = 0; d < x->n; d++) {
         x->whole[d] = sum[d] > x->limit[d] ? sum[d] : x->limit[d];
