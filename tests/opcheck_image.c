@@ -39,6 +39,8 @@ static const long shapes[][SIZES] = {
     {1, 3, 20, 4, 3, 20, 4, 1, 17, 1, 0, 8, 1, 4},          /* too wide a kernel for a reach */
     {1, 4, 5, 8, 4, 5, 16, 3, 3, 1, 1, 1, 1, 8},            /* two results of a channel */
     {1, 2, 3, 1400, 2, 3, 3, 3, 3, 1, 1, 1, 1, 1},          /* weights that are not packed at once */
+    {1, 2, 3, 800, 2, 3, 3, 3, 3, 1, 1, 1, 1, 1},           /* weights that are, of more channels than are taken at once */
+    {1, 3, 2, 3, 3, 2, 800, 2, 3, 1, 1, 1, 1, 1},           /* ... in the gradient of x */
     {1, 4, 5, 70, 4, 5, 4, 3, 3, 1, 1, 1, 1, 1},            /* blocks of channels, each with its taps */
     {1, 3, 4, 2, 3, 4, 2, 17, 17, 1, 8, 8, 1, 1},           /* some taps of a channel */
 };

@@ -26,7 +26,7 @@
 #ifndef CONV_H
 #define CONV_H
 #include "depthwise.h"
-#include "thin.h"
+#include "pointwise.h"
 
 /* Pixels of a task, sorted by the taps that they read among `some` of a row of the kernel: key a*some + n - 1 is n taps from
  * number a on, and has pixels first[key] to end[key] - 1.  What the first tap reads lies at `at`. */
@@ -405,10 +405,8 @@ static inline void pointwise(Stage *st, real *to, const real *a, View b, const M
     const real *bias = made->bias ? made->bias : nothing;
     if (made->sum)
         product_give(st, made->sum, view(a, k, 1), b, 0, pixels, n, k, made->block);
-    else if (made->block >= k && is_thin(n, k))
-        thin_product(st, to, a, b, bias, pixels, n, k);
     else
-        product_to(st, to, view(a, k, 1), b, bias, pixels, n, k, made->block);
+        pointwise_product(st, to, a, b, bias, pixels, n, k, made->block);
 }
 
 /* y of x, and x of y; either may have a bias. */
@@ -437,10 +435,8 @@ static inline void convolve_back(Stage *st, real *x, const real *y, const real *
 static inline void convolve_weight(Stage *st, float *dweight, const real *dy, const real *x, int acc, const Conv *v)
 {
     long pixels = v->batch * v->yheight * v->ywidth;
-    if (is_pointwise(v) && is_slim(v->out, v->in))
-        thin_gradient(st, dweight, dy, x, acc, pixels, v->out, v->in);
-    else if (is_pointwise(v))
-        product_give(st, dweight, view(dy, 1, v->out), view(x, v->in, 1), acc, v->out, v->in, pixels, pixels);
+    if (is_pointwise(v))
+        pointwise_gradient(st, dweight, dy, x, acc, pixels, v->out, v->in, pixels);
     else if (is_depthwise(v))
         depth_gradient(st, dweight, dy, x, acc, v);
     else

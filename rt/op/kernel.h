@@ -132,12 +132,21 @@ static inline void block_ends(float *sum, float *rest, long room, long n, long n
         memcpy(rest + level * room, sum, (size_t)n * sizeof *sum);
 }
 
-/* sum[i] = the sum over rows r, ascending, of x[r][from+i], for up to CHUNK columns. */
+/* sum[i] = the sum over rows r, ascending, of x[r][from+i], for up to CHUNK columns.  A sum is in a register for DOWN rows. */
 static inline void column_sums(float *sum, const real *x, long rows, long width, long from, long n)
 {
+    enum { DOWN = 8 };
+    long r = 0;
     for (long i = 0; i < n; i++)
         sum[i] = 0;
-    for (long r = 0; r < rows; r++)
+    for (const real *at = x + from; r + DOWN <= rows; r += DOWN, at += DOWN * width)
+        for (long i = 0; i < n; i++) {
+            float t = sum[i];
+            for (long k = 0; k < DOWN; k++)
+                t += get(at, k * width + i);
+            sum[i] = t;
+        }
+    for (; r < rows; r++)
         for (long i = 0; i < n; i++)
             sum[i] += get(x, r * width + from + i);
 }

@@ -5,19 +5,19 @@
  * each of its three axes may be divided; the bias is added last.  A micro-batch's weight gradient is summed from zero, then
  * added to the accumulator.
  */
-#include "gemm.h"
+#include "pointwise.h"
 
 void linear_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, int h, long rows, long in,
                     long out)
 {
     (void)h;
-    product_to(st, y, view(x, in, 1), view(weight, 1, in), bias, rows, out, in, block_of(st, in));
+    pointwise_product(st, y, x, view(weight, 1, in), bias, rows, out, in, block_of(st, in));
 }
 
 void linear_backward_x(Stage *st, real *dx, const real *dy, const real *weight, int h, long rows, long in, long out)
 {
     (void)h;
-    product_to(st, dx, view(dy, out, 1), view(weight, in, 1), NULL, rows, in, out, block_of(st, out));
+    pointwise_product(st, dx, dy, view(weight, in, 1), NULL, rows, in, out, block_of(st, out));
 }
 
 void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc,
@@ -25,7 +25,7 @@ void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, 
 {
     (void)h;
     if (dweight)
-        product_give(st, dweight, view(dy, 1, out), view(x, in, 1), acc, out, in, rows, block_of(st, rows));
+        pointwise_gradient(st, dweight, dy, x, acc, rows, out, in, block_of(st, rows));
     if (dbias)
         bias_blocks(st, dbias, dy, acc, rows, out, block_of(st, rows));
 }

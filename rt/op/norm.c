@@ -39,27 +39,42 @@ static void layernorm_dx(Stage *st, real *dx, const real *dy, const real *x, con
     EACH(rows * width >= 1 << 14)
     for (long r = 0; r < rows; r++) {
         const real *row = x + r * width, *d = dy + r * width;
-        float m = mean[r], s = rstd[r], sum, product;
-        SUM_OF(sum, width, i, get(d, i) * weight[i]);
-        SUM_OF(product, width, i, get(d, i) * weight[i] * ((get(row, i) - m) * s));
-        sum /= (float)width;
-        product /= (float)width;
+        float m = mean[r], s = rstd[r], plain[CHUNK], by[CHUNK];
+        Sum sums[2] = {{{0}}};
+        for (long from = 0; from < width; from += CHUNK) {
+            long n = least(CHUNK, width - from);
+            for (long i = 0; i < n; i++) {
+                plain[i] = get(d, from + i) * weight[from + i];
+                by[i] = plain[i] * ((get(row, from + i) - m) * s);
+            }
+            sum_add(&sums[0], plain, n);
+            sum_add(&sums[1], by, n);
+        }
+        float sum = sum_end(&sums[0]) / (float)width, product = sum_end(&sums[1]) / (float)width;
         for (long i = 0; i < width; i++)
             put(dx, r * width + i,
                 added(onto, r * width + i, s * (get(d, i) * weight[i] - sum - (get(row, i) - m) * s * product)));
     }
 }
 
-/* Rows of a block: terms of dweight, and of dbias, in n columns. */
-static inline void layernorm_terms(float sum[2][CHUNK], const real *dy, const real *x, const float *mean, const float *rstd,
-                                   long first, long end, long width, long from, long n)
+/* Rows of a block: terms of dweight, and of dbias, in n columns.  `down` rows are taken while both sums are in registers. */
+static inline long layernorm_terms(float sum[2][CHUNK], const real *dy, const real *x, const float *mean, const float *rstd,
+                                   const long down, long first, long end, long width, long from, long n)
 {
-    for (long r = first; r < end; r++)
+    for (; first + down <= end; first += down) {
+        const real *d = dy + first * width + from, *v = x + first * width + from;
         for (long j = 0; j < n; j++) {
-            float d = get(dy, r * width + from + j);
-            sum[0][j] += d * ((get(x, r * width + from + j) - mean[r]) * rstd[r]);
-            sum[1][j] += d;
+            float weight = sum[0][j], bias = sum[1][j];
+            for (long k = 0; k < down; k++) {
+                float t = get(d, k * width + j);
+                weight += t * ((get(v, k * width + j) - mean[first + k]) * rstd[first + k]);
+                bias += t;
+            }
+            sum[0][j] = weight;
+            sum[1][j] = bias;
         }
+    }
+    return first;
 }
 
 static void layernorm_dw(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, const float *mean,
@@ -72,7 +87,9 @@ static void layernorm_dw(Stage *st, float *dweight, float *dbias, const real *dy
         float sum[2][CHUNK] = {0}, rest[2][LEVELS * CHUNK];
         for (long first = 0, number = 0; first < rows; first += block, number++) {
             memset(sum, 0, sizeof sum);
-            layernorm_terms(sum, dy, x, mean, rstd, first, least(first + block, rows), width, from, n);
+            long end = least(first + block, rows);
+            long whole = layernorm_terms(sum, dy, x, mean, rstd, 8, first, end, width, from, n);
+            layernorm_terms(sum, dy, x, mean, rstd, 1, whole, end, width, from, n);
             for (int i = 0; i < 2; i++)
                 block_ends(sum[i], rest[i], CHUNK, n, number, first + block >= rows);
         }
