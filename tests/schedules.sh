@@ -65,7 +65,8 @@ same "no other row where the model does not say auto" \
     "$(sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p' "$tmp/plan" | head -n 1)" "$(of gpipe step_ns)"
 
 # ---- replicas: with room for all, zb* is no slower than zb-h1 and zb-h2, which are among its lists
-two="$models/tiny-gpt.yaml --estimate --stages 3 --set plan.replicas=2 --set train.batch.groups=2 --set train.batch.global=32"
+two="$models/tiny-gpt.yaml --estimate --stages 3 --set devices.0.count=6 --set plan.replicas=2"
+two="$two --set train.batch.groups=2 --set train.batch.global=32"
 replicated() {      # SCHEDULE: the step of its plan
     ./dpgen plan $two --schedule "$1" --json 2>"$tmp/said" | sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p' | head -n 1
 }
