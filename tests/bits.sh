@@ -7,6 +7,7 @@
 # What this machine lacks (clang, AVX-512) is skipped by name.  SLOW=1 takes every combination; otherwise f32 alone: the objects
 # of build/librt.a by gcc -O2 with 1 thread, against clang -O0 for any machine (gcc, where that is not here) with 3.  A folder
 # of gcc -O3 is compared by tests/reference.sh.
+# SLOW=1 also runs aarch64, riscv64 and s390x, which is big endian, under an emulator.
 # docs/bits.md says why the hashes must agree.  No kernel calls fmaf of libm, with the instruction or without.  No kernel starts
 # threads anew: what a program started is counted.
 set -u
@@ -123,6 +124,21 @@ for type in $types; do
             skip "$cc -fopenmp: no OpenMP library"
             one "$cc $*" 1 "$cc" "$@"
         fi
+    done
+    # other processors, by their cross compilers; s390x has excess precision with -std=c11.  A job has a check of its own for it.
+    for arch in aarch64 riscv64 s390x; do
+        [ "${SLOW:-0}" = 1 ] || continue
+        cross=$arch-linux-gnu-gcc more=
+        [ $arch != s390x ] || more=-fexcess-precision=fast
+        command -v $cross >"$tmp/which" && command -v qemu-$arch >"$tmp/which" ||
+            { skip "$arch: no $cross or qemu-$arch"; continue; }
+        printf '#!/bin/sh\nexec qemu-%s "$0.%s" "$@"\n' $arch $arch >"$tmp/cross"
+        chmod +x "$tmp/cross"
+        if $cross $fixed $more -DLIBRARY -DJOB_REQUESTS=256 -c rt/fold.c -o "$tmp/fold" 2>"$tmp/log" &&
+            $cross $fixed $more -static -O1 rt/op/*.c rt/number.c tests/opcheck*.c "$tmp/fold" -o "$tmp/cross.$arch" -lm \
+                2>"$tmp/log"
+        then same "$arch, emulated" "$tmp/cross" 1
+        else bad "$type, $arch: $(head -n 1 "$tmp/log")"; fi
     done
 done
 echo "bits: $passed passed, $failed failed, $skipped skipped"

@@ -122,17 +122,20 @@ int folds(void) { return 1; }
 int folds(void) { return 0; }
 #endif
 
-void hash(const void *data, long bytes)
+void hash(const void *data, long n, size_t size)
 {
-    for (long i = 0; i < bytes; i++)
-        hash_state = (hash_state ^ ((const unsigned char *)data)[i]) * 0x100000001b3u;
+    const union { uint16_t number; unsigned char byte[2]; } one = {1};
+    const size_t turn = one.byte[0] ? 0 : size - 1;
+    for (long i = 0; i < n; i++)
+        for (size_t k = 0; k < size; k++)
+            hash_state = (hash_state ^ ((const unsigned char *)data)[(size_t)i * size + (k ^ turn)]) * 0x100000001b3u;
 }
 
 void read_back(Tensor *t)
 {
     for (long i = 0; i < t->n; i++)
         t->v[i] = t->type == REAL ? get(t->k, i) : ((float *)t->k)[i];
-    hash(t->k, t->n * (long)(t->type == REAL ? sizeof(real) : sizeof(float)));
+    hash(t->k, t->n, t->type == REAL ? sizeof(real) : sizeof(float));
 }
 
 /* ---- comparing --------------------------------------------------------------------------------------------------- */

@@ -41,7 +41,7 @@ double uniform(double lo, double hi);
 void read_back(Tensor *t);                                      /* v from k, after a kernel wrote k; hashes it */
 int hashing(void);
 int folds(void);                                                /* are the kernels those for GPUs? -DFOLDS */
-void hash(const void *data, long bytes);
+void hash(const void *data, long n, size_t size);                /* n numbers, each from its low byte on */
 void case_end(void);
 
 void expect(int ok, const char *form, ...) __attribute__((format(printf, 2, 3)));

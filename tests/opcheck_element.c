@@ -391,7 +391,7 @@ static void few(void)
             hard_row(x, row, width, most);
         round_forward(stage, code, x->k, &c.vals, c.mb, d[0], rows, width, words, bits, (float)c.f[0], c.site);
         unpack_forward(stage, y->k, code, rows, width, words, bits);
-        hash(code, rows * words * (long)sizeof *code);
+        hash(code, rows * words, sizeof *code);
         for (long i = 0; i < x->n; i++) {
             const int32_t *record = code + i / width * words;
             double scale = scale_in_double(x->v + i / width * width, width, most);

@@ -92,7 +92,7 @@ static void hits(void)
         Values vals = {.loss = 3, .hits = 7, .eval = 1};
         hit_report(stage, x->k, target, &vals, rows, width, IGNORE, top);
         expect(vals.hits == found && vals.loss == 3, "hit_report: %d, not %ld", vals.hits, found);
-        hash(&vals.hits, sizeof vals.hits);
+        hash(&vals.hits, 1, sizeof vals.hits);
         case_end();
     }
 }
@@ -303,7 +303,7 @@ static void scalars(void)
     expect(vals.loss == a->v[0], "loss_report starts with %g, should be %g", vals.loss, a->v[0]);
     loss_report(stage, b->k, &vals, 1);
     expect(vals.loss == a->v[0] + b->v[0], "loss_report adds to %.17g", vals.loss);
-    hash(&vals.loss, sizeof vals.loss);
+    hash(&vals.loss, 1, sizeof vals.loss);
 }
 
 /* ---- update ------------------------------------------------------------------------------------------------------ */
@@ -365,13 +365,13 @@ static void norms(void)
         norm_in_parts(g, norm[s]);
         total += want;
     }
-    hash(norm, sizeof norm);
+    hash(norm, sizeof norm / sizeof *norm, sizeof *norm);
     norm_total(stage, clip->k, norm, &vals, 5, 2);
     expect(fabs(vals.norm - sqrt(total)) <= 1e-12 * sqrt(total), "norm_total: norm %.17g", vals.norm);
     check_values("norm_total", clip, &(double){2 / (sqrt(total) + 1e-6)});
     norm_total(stage, clip->k, norm, &vals, 5, 1e6f);
     check_values("norm_total below the limit", clip, &(double){1});
-    hash(&vals.norm, sizeof vals.norm);
+    hash(&vals.norm, 1, sizeof vals.norm);
 }
 
 /* Three steps of PyTorch's torch.optim.SGD, in double. */

@@ -88,7 +88,7 @@ static inline Vector fused(Vector a, Vector b, Vector c)
 
 /* Where an instruction takes one number of a vector for all of a, four of a are loaded together. */
 #if defined __aarch64__
-enum { BY_LANE = VECTOR };
+enum { BY_LANE = 1 };
 #define FUSED_LANE(n) __asm__("fmla %0.4s, %1.4s, %2.s[" #n "]" : "+w"(c) : "w"(b), "w"(a))
 static inline __attribute__((always_inline)) Vector fused_lane(Vector a, int lane, Vector b, Vector c)
 {

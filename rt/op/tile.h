@@ -74,7 +74,7 @@ static inline __attribute__((always_inline)) long tile_lanes(const int height, V
             s[i][1] = fused_lane(some, i % VECTOR, b1, s[i][1]);
         }
     }
-    for (; BY_LANE && col == 1 && row != 1 && p + BY_LANE <= stop; p += 2, b += 2 * TILE_COLS) {
+    for (; BY_LANE && col == 1 && row != 1 && p + VECTOR <= stop; p += 2, b += 2 * TILE_COLS) {
         Vector b0 = *(const Vector *)b, b1 = *(const Vector *)(b + VECTOR);
         Vector b2 = *(const Vector *)(b + TILE_COLS), b3 = *(const Vector *)(b + TILE_COLS + VECTOR);
         UNROLLED
