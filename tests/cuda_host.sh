@@ -29,6 +29,9 @@ for real in -UREAL_BF16 -DREAL_BF16 -DTF32; do
     program unit_cublaslt $real rt/op/cuda/product.c rt/op/cuda/linear.c rt/op/cuda/linear_gelu.c \
         rt/op/cuda/linear_fp8.c rt/op/cuda/linear_team.c rt/op/cuda/linear_xent.c rt/op/cuda/matmul.c tests/double/cublaslt.c
 done
+# with spare multiprocessors the double takes products alone that count on the 124 others of its 132
+DOUBLE_TARGET=124 program unit_cublaslt -DSPARE=8 rt/op/cuda/product.c rt/op/cuda/linear.c rt/op/cuda/linear_gelu.c \
+    rt/op/cuda/linear_fp8.c rt/op/cuda/linear_team.c rt/op/cuda/linear_xent.c rt/op/cuda/matmul.c tests/double/cublaslt.c
 program unit_cuda_attention -UREAL_BF16 rt/op/cuda/attention.c
 program unit_cuda_attention -DREAL_BF16 rt/op/cuda/attention.c rt/op/cuda/attention_graph.c rt/op/cuda/graph.c \
     tests/double/cudnn.c

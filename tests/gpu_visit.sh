@@ -88,14 +88,14 @@ done
 echo $$ >"$pid"
 exec "$@"
 PLACE
-# visit KIT OPTION...: into $tmp/out; $with: set for it
+# visit KIT OPTION...: into $tmp/out; $with: set for it.  As on a GPU, where nobody says SLOW
 visit() {
     from=$1
     shift
     rm -rf "$tmp/out"
-    env -u CUDA_HOME -u LD_LIBRARY_PATH PATH="${smi-$stand/bin:}${READY_PATH:-$PATH}" PYTHONPATH="$tmp/site" hidden="$hidden" \
-        empty="$tmp/empty" pid="$tmp/pid" $with timeout -k 5 900 $apart sh "$tmp/place" "$from/visit.sh" -o "$tmp/out" "$@" \
-        >"$tmp/said" 2>&1
+    env -u CUDA_HOME -u LD_LIBRARY_PATH -u SLOW PATH="${smi-$stand/bin:}${READY_PATH:-$PATH}" PYTHONPATH="$tmp/site" \
+        hidden="$hidden" empty="$tmp/empty" pid="$tmp/pid" $with timeout -k 5 900 $apart sh "$tmp/place" "$from/visit.sh" \
+        -o "$tmp/out" "$@" >"$tmp/said" 2>&1
     got=$?
     rm -rf "$tmp/seen" "$stand/busy"
     mkdir "$tmp/seen"

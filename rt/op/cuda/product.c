@@ -130,8 +130,8 @@ static int has_aux(const Recipe *r)
 static void leave_spare(cublasLtMatmulDesc_t desc, const Recipe *r)
 {
     int gpu = 0, all = 0;
-    bool known = cudaGetDevice(&gpu) == cudaSuccess &&
-                 cudaDeviceGetAttribute(&all, cudaDevAttrMultiProcessorCount, gpu) == cudaSuccess;
+    int known = cudaGetDevice(&gpu) == cudaSuccess &&
+                cudaDeviceGetAttribute(&all, cudaDevAttrMultiProcessorCount, gpu) == cudaSuccess;
     int32_t left = all - SPARE;
     want(known && left > 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED, "devices.spare", r);
     SET(desc, SM_COUNT_TARGET, left);
