@@ -15,9 +15,14 @@
 #define HALF   0x1.6a09e6p-1f       /* 1/sqrt 2 */
 #define DENSE  0x1.988454p-2f       /* 1/sqrt(2 pi) */
 
+FN float twice_u(float x)
+{
+    return TWO_U * (x + CUBE * x * x * x);
+}
+
 FN float gelu_tanh(float x)
 {
-    return x * fsigmoid(TWO_U * (x + CUBE * x * x * x));
+    return x * fsigmoid(twice_u(x));
 }
 
 FN float gelu_erf(float x)
@@ -46,7 +51,8 @@ FN float byte_number(unsigned char byte, float mean, float deviation)
     return ((float)byte / 255.0f - mean) / deviation;
 }
 
-/* Beyond 16 either slope is 0 or 1 to the last bit; the bound keeps 0 * infinity out. */
+/* Beyond 16 either slope is 0 or 1 to the last bit; the bound keeps 0 * infinity out.  The sigmoid or erf in it is the one that
+ * the function itself has, so that who wants both makes it once. */
 FN float bounded(float x)
 {
     x = x > 16.0f ? 16.0f : x;
@@ -61,14 +67,13 @@ FN float drift_rate(float lr, int64_t step, long late, long anneal)
 
 FN float slope_tanh(float x)
 {
-    x = bounded(x);
-    float s = fsigmoid(TWO_U * (x + CUBE * x * x * x));
-    return s + x * s * (1.0f - s) * TWO_U * (1.0f + 3.0f * CUBE * x * x);
+    float s = fsigmoid(twice_u(x)), b = bounded(x);
+    return s + b * s * (1.0f - s) * TWO_U * (1.0f + 3.0f * CUBE * b * b);
 }
 
 FN float slope_erf(float x)
 {
-    x = bounded(x);
-    return 0.5f * (1.0f + ferf(x * HALF)) + x * DENSE * fexp(-0.5f * x * x);
+    float b = bounded(x);
+    return 0.5f * (1.0f + ferf(x * HALF)) + b * DENSE * fexp(-0.5f * b * b);
 }
 #endif
