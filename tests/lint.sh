@@ -15,7 +15,8 @@
 #           clocks, environment and locale in the generator, allocation in its passes, whose memory lives until exit
 # marks     templates are legal C: a mark is @NAME@ inside a comment or a string, and gen/emit knows each name; in a
 #           Makefile, $@ and the @ in front of a recipe are make's
-# numbers   budgets of the rooms that search: in gen/budgets.h, each with its reason; sizes and formats are named here
+# numbers   budgets of the rooms that search: in gen/budgets.h, at most 55, each with its reason; sizes and formats are
+#           named here
 # headers   a file of gen/ opens with its name; an include guard is the name of its file in capitals, or ends with it
 # tables    gen/ compares no word of schedules.def, planners.def or targets.def: what differs is a column there
 # names     words that docs/glossary.md forbids are no identifiers of gen/ and rt/; those that it gives one file name no field
@@ -87,6 +88,7 @@ function names(text,    rest, word, name) {
 # The file before has ended, at line `last`.
 function finish() {
     if (owned && last < 4 && !licensed) bad(1, "no SPDX-License-Identifier in the first three lines")
+    if (budgets > 55) bad(last, budgets " budgets, 55 allowed")
     if (is_code && last > 650) bad(last, "file of " last " lines, 650 allowed")
     if (found) failed++; else passed++
 }
@@ -103,7 +105,7 @@ BEGIN {
 FNR == 1 {
     if (path != "") finish()
     path = FILENAME
-    begin = open = licensed = numbers = found = parens = 0
+    begin = open = licensed = numbers = budgets = found = parens = 0
     held = ""
     is_c = path ~ /\.(c|h|cu|def)$/
     is_code = is_c || path ~ /\.(sh|py|awk)$/ || path ~ /(^|\/)Makefile/ || path ~ /\.mk$/ || path ~ /^tests\/run$/
@@ -117,7 +119,7 @@ FNR == 1 {
     guard = toupper(name)
     gsub(/[^A-Z0-9]/, "_", guard)
     titled = !is_c || !gen
-    searches = path ~ /^gen\/(exact|fates|foreign|list|mem|pack|plan|replay|rivals|search)\//
+    searches = path ~ /^gen\/(downset|exact|fates|list|mem|pack|plan|profiled|replay|rivals|search|tune)\//
     sizes = " PARTS LEAST_COPY MEMORY PAGE DEAR COPIES BATCH REQUESTS MOST_SLACK MOST_COLUMNS "
     clock = "time localtime localtime_r gmtime gmtime_r ctime strftime mktime rand srand random getenv setlocale"
     clock = clock " gethostname getcwd getpid system popen strtod strtof strtold atof strtok"
@@ -180,6 +182,10 @@ searches && (numbers || /^ *static const int64_t [A-Z_]+ = /) {
         rest = substr(rest, RSTART + RLENGTH)
     }
     if (text ~ /\}/) numbers = 0
+}
+path == "gen/budgets.h" && text ~ /^ +[A-Z_]+ = |^#define [A-Z_]+ +[^ ]/ {
+    budgets += gsub(/[A-Z_]+ = /, "", text) + (text ~ /^#define/)
+    if ($0 !~ /\/\*/) bad(FNR, "a budget without its reason")
 }
 is_c && /^\{/ { begin = FNR }
 is_c && /^\}/ {
@@ -278,6 +284,10 @@ self_test() {
     offence gen/mem/a.c "a.c:2: STEPS is a budget" "$spdx\nstatic const int64_t STEPS = 300;\n"
     offence gen/mem/a.c "1 passed, 0 failed" "$spdx\nenum { A = 15, B = sizeof x, PAGE = 4096 };\n"
     offence gen/emit/a.c "1 passed, 0 failed" "$spdx\nenum { WIDTH = 100 };\n"
+    budgets="$spdx\n#define A INT64_C(3) /* x */\n$(repeat 54 '    A = 3,  /* x */\n')"
+    offence gen/budgets.h "1 passed, 0 failed" "$budgets\n"
+    offence gen/budgets.h "budgets.h:57: 56 budgets, 55 allowed" "$budgets\n    A = 3,  /* x */\n"
+    offence gen/budgets.h "budgets.h:2: a budget without its reason" "$spdx\n    A = 3,\n"
     offence gen/a.c "a.c:3: the header opens with" "/* SPDX-Licen""se-Identifier: Apache-2.0\n *\n * b: x\n */\n"
     offence gen/a.c "1 passed, 0 failed" "/* SPDX-Licen""se-Identifier: Apache-2.0\n *\n * a.c: x\n *\n * y\n */\n"
     offence gen/a_b.h "a_b.h:2: include guard B_H, A_B_H expected" "$spdx\n#ifndef B_H\n"

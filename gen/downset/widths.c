@@ -210,7 +210,7 @@ static Ps core(WidthSearch *s, const WidthItem *item, int n, Bytes over, Ps most
     int greedy = k.low;
     k.state = &first;
     k.states = 1;
-    for (int64_t left = KNAPSACK_LOOKS; k.states > 0; left -= k.states) {
+    for (int64_t left = MOST_STATES; k.states > 0; left -= k.states) {
         for (int i = 0; i < k.states; i++)
             if (k.state[i].open <= 0 && k.state[i].spent <= most) {
                 memset(kept, 0, (size_t)n);
@@ -511,7 +511,7 @@ static bool prefixes(WidthSearch *s)
         time[i] = least_of(s, i);
     const Ns *const one = time;
     Dag d = {.n = w->n, .classes = 1, .time = &one, .from = w->from, .to = w->to};
-    if (downset_prefixes(&d, WIDTH_PREFIXES, &s->all)) {
+    if (downset_prefixes(&d, MOST_PREFIXES, &s->all)) {
         SORT(s->all.at, s->all.n, by_time);
         return true;
     }

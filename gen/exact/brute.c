@@ -11,7 +11,7 @@
  * Fates are chosen run by run: the cheapest that fits.  This is exact where the objective does not fall when a chunk takes
  * longer.  Runs with more than 2^FATE_TENSORS choices are priced by price_best.
  *
- * Cost: binomial(n, chunks) plans and n^2/2 2^tensors prices.  Not handled: more than BRUTE_OPERATORS operators are refused.
+ * Cost: binomial(n - 1, chunks - 1) plans and n^2/2 2^tensors prices.  Not handled: more than BRUTE_PLANS plans are refused.
  */
 #include "exact.h"
 #include "fates/fates.h"
@@ -122,9 +122,12 @@ static void every_cut(Brute *x, int chunk, int first)
 bool brute(const Question *q, Answer *a)
 {
     const Plan *p = q->p;
-    if (q->n > BRUTE_OPERATORS || q->chunks > BRUTE_CHUNKS)
-        fail(EXIT_MODEL, "planner brute tries every cut: it is for up to %d operators and %d chunks, not %d and %d",
-             BRUTE_OPERATORS, BRUTE_CHUNKS, q->n, q->chunks);
+    int64_t plans = 1;          /* binomial(n - 1, chunks - 1) */
+    for (int i = 1; i < q->chunks && plans <= BRUTE_PLANS; i++)
+        plans = plans * (q->n - i) / i;
+    if (plans > BRUTE_PLANS)
+        fail(EXIT_MODEL, "planner brute tries every cut: it is for up to %d of them, and %d operators in %d chunks have more",
+             BRUTE_PLANS, q->n, q->chunks);
     Brute x = {.q = q, .x = facts_of(q), .base = keep_fates(p, false), .value = INT64_MAX};
     x.may = fates_may(p, x.base);
     x.view = preview_open(x.x);

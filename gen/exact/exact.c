@@ -54,7 +54,7 @@ static void pay_preview(ExactSearch *s)
 {
     int64_t actions = 2 * s->q->p->g->micro * s->x->chunks + s->x->edge.n / 8;
     s->actions += actions;
-    prices_pay(s->q->prices, actions > PREVIEWED_FREE ? 2 * (actions - PREVIEWED_FREE) : 0);
+    prices_pay(s->q->prices, actions > SHORTER_PLACES ? 2 * (actions - SHORTER_PLACES) : 0);
 }
 
 /* The value of a cut by what is known of its chunks' costs: never more than its true value. */
@@ -398,7 +398,7 @@ static void prove(ExactSearch *s)
     if (s->best.value == NEVER || s->r->share > 1)
         return;
     if (out_of_runs(s)) {
-        s->r->most *= MORE_RUNS;
+        s->r->runs = 0;
         tighten(s);
     }
     s->buys = s->priced + BOUGHT_OPERATORS;
@@ -485,7 +485,7 @@ static void try_any(ExactSearch *s)
     }
     s->x->step = false;
     s->r->runs = 0;
-    int64_t end = s->priced + (prices_spent(s->q->prices) ? BOUGHT_OPERATORS / SPENT_PART : BOUGHT_OPERATORS / 2);
+    int64_t end = s->priced + (prices_spent(s->q->prices) ? s->q->n : BOUGHT_OPERATORS / 2);
     if (s->q->n > GRID_CUTS + 8 * s->q->chunks)
         s->r->cut = facts_grid(s->x, GRID_CUTS);
     while (s->best.value == NEVER && s->priced < end && reach(s->r, NEVER / 4)) {
@@ -565,7 +565,7 @@ bool exact(const Question *q, Answer *a)
         try_shortest(&s);
     if (possible && (share > 1 || out_of_runs(&s))) {
         if (q->n > GRID_CUTS)
-            search_grid(&s, COARSE_CUTS + 8 * q->chunks);       /* where memory is short, prices are needed: fewer of them */
+            search_grid(&s, GRID_CUTS / 4 + 8 * q->chunks);       /* where memory is short, prices are needed: fewer of them */
         search_grid(&s, GRID_CUTS + 8 * q->chunks);
         if (s.best.value == NEVER && share == 1)            /* where few values cross */
             search_grid(&s, 2 * q->chunks);
@@ -597,10 +597,10 @@ bool exact(const Question *q, Answer *a)
         smallest(&s, s.refuted / 64 + 1);
         const Ask *ask = &s.q->p->ask;
         const int n = ask->effort.proofs;
-        int64_t most = n > APART_PROOFS ? (int64_t)APART_ACTIONS * APART_PROOFS / n : APART_ACTIONS;
+        int64_t most = n > 1 ? APART_ACTIONS / n : APART_ACTIONS;
         bool trial = s.q->unseeded || ask->effort.unproven || ask->trials || most < PREVIEWED_ACTIONS;
         int64_t end = s.actions + (trial ? PREVIEWED_ACTIONS : most);
-        for (int part = APART_PARTS; part > 0 && s.best.value > s.refuted + 1; part /= 2)
+        for (int part = 1 << ROUNDS; part > 0 && s.best.value > s.refuted + 1; part /= 2)
             if (!refute(&s, s.refuted + (s.best.value - 1 - s.refuted + part - 1) / part, end))
                 break;
         Ns refuted = s.refuted;

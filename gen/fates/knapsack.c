@@ -6,9 +6,8 @@
  * do not share inputs, the right choice is a knapsack.  Blocks that repeat make its items few and equal.
  *
  * Method: the Pareto list of (bytes freed, time added) over all choices, item by item.  Equal items are taken in powers of
- * two.  A list longer than KNAPSACK_WIDTH is thinned to even steps of bytes.  The replay tells how many bytes have to
- * be freed: its
- * excess over the limit, divided among the micro-batches in flight, is added to the target until the choice fits.  Then the
+ * two.  A list longer than KNAPSACK_WIDTH is thinned to even steps of bytes.  The replay tells how many bytes have to be freed:
+ * its excess over the limit, divided among the micro-batches in flight, is added to the target until the choice fits.  Then the
  * target is bisected.
  *
  * Source: Nemhauser and Ullmann, Discrete dynamic programming and capital allocation, 1969.
@@ -24,11 +23,11 @@ typedef struct { Bytes bytes; Ns time; int before; bool taken; } Point;
 typedef struct { int drop; Ns price; Bytes worth; } Ware;
 typedef struct { int from, count; } Layer;          /* so many wares, of those equal to ware `from` */
 
+typedef struct { Point *at; int n; } Frontier;      /* by ascending bytes and time; NULL: never used */
+
 struct Knapsack {
-    Point *frontier[KNAPSACK_LAYERS + 1]; /* after so many layers, by ascending bytes and time; NULL: never used */
-    int states[KNAPSACK_LAYERS + 1];
-    Layer layer[KNAPSACK_LAYERS];
-    int layers;
+    VEC(Frontier) frontier;     /* after so many layers */
+    VEC(Layer) layer;
     Ware *ware;                 /* equal ones side by side */
 };
 
@@ -46,13 +45,13 @@ static void find_layers(Hunt *h)
             x->ware[n++] = (Ware){h->ranked[i], d->price, d->worth};
     }
     SORT(x->ware, n, by_kind);
-    x->layers = 0;
+    x->layer.n = 0;
     for (int from = 0, to; from < n; from = to) {
         for (to = from; to < n && x->ware[to].price == x->ware[from].price && x->ware[to].worth == x->ware[from].worth;)
             to++;
-        for (int at = from, count = 1; at < to && x->layers < KNAPSACK_LAYERS; at += count, count *= 2) {
+        for (int at = from, count = 1; at < to; at += count, count *= 2) {
             count = count < to - at ? count : to - at;
-            x->layer[x->layers++] = (Layer){from, count};
+            *PUSH(&x->layer) = (Layer){from, count};
         }
     }
 }
@@ -74,52 +73,55 @@ static void open_row(struct Knapsack *x, int layers)
     size_t most = 1;
     for (int i = 0; i < layers && most < 2 * KNAPSACK_WIDTH; i++)
         most *= 2;
-    if (!x->frontier[layers])
-        x->frontier[layers] = alloc(sizeof(Point) * most);
+    while (x->frontier.n <= layers)
+        PUSH(&x->frontier);
+    if (!x->frontier.at[layers].at)
+        x->frontier.at[layers].at = alloc(sizeof(Point) * most);
 }
 
 /* Row i + 1 from row i: without layer i, and with it. */
 static void add_layer(struct Knapsack *x, int i)
 {
     open_row(x, i + 1);
-    const Point *old = x->frontier[i];
-    const Layer *l = &x->layer[i];
+    const Point *old = x->frontier.at[i].at;
+    Point *row = x->frontier.at[i + 1].at;
+    const Layer *l = &x->layer.at[i];
     Bytes bytes = x->ware[l->from].worth * l->count;
     Ns time = x->ware[l->from].price * l->count;
-    int n = 0, all = x->states[i];
+    int n = 0, all = x->frontier.at[i].n;
     for (int a = 0, b = 0; a < all || b < all;) {
         bool with = a == all || (b < all && old[b].bytes + bytes < old[a].bytes);
         const Point *s = with ? &old[b] : &old[a];
-        n = put(x->frontier[i + 1], n, (Point){s->bytes + (with ? bytes : 0), s->time + (with ? time : 0), with ? b : a, with});
+        n = put(row, n, (Point){s->bytes + (with ? bytes : 0), s->time + (with ? time : 0), with ? b : a, with});
         *(with ? &b : &a) += 1;
     }
-    Point *row = x->frontier[i + 1];
     Bytes step = row[n - 1].bytes / (KNAPSACK_WIDTH - 1) + 1;
     int kept = 0;
     for (int k = 0; n > KNAPSACK_WIDTH && k < n; k++)           /* one of each step of bytes */
         if (k == n - 1 || kept == 0 || row[k].bytes / step != row[kept - 1].bytes / step)
             row[kept++] = row[k];
-    x->states[i + 1] = n > KNAPSACK_WIDTH ? kept : n;
+    x->frontier.at[i + 1].n = n > KNAPSACK_WIDTH ? kept : n;
 }
 
 /* The choice at hand becomes the cheapest that frees so many bytes.  False: even all drops together free less. */
 static bool choose(Hunt *h, Bytes free)
 {
     struct Knapsack *x = h->knapsack;
-    int at = 0, n = x->states[x->layers];
-    while (at < n && x->frontier[x->layers][at].bytes < free)
+    const Frontier *last = &x->frontier.at[x->layer.n];
+    int at = 0, n = last->n;
+    while (at < n && last->at[at].bytes < free)
         at++;
     hunt_all(h, FATE_KEEP);
-    for (int i = x->layers, from = -1, taken = 0; i > 0 && at < n; i--) {
-        const Point *s = &x->frontier[i][at];
-        const Layer *l = &x->layer[i - 1];
+    for (int i = x->layer.n, from = -1, taken = 0; i > 0 && at < n; i--) {
+        const Point *s = &x->frontier.at[i].at[at];
+        const Layer *l = &x->layer.at[i - 1];
         taken = l->from == from ? taken : 0;
         from = l->from;
         for (int k = 0; s->taken && k < l->count; k++)
             hunt_drop(h, x->ware[from + taken++].drop);
         at = s->before;
     }
-    return n > 0 && x->frontier[x->layers][n - 1].bytes >= free;
+    return n > 0 && last->at[n - 1].bytes >= free;
 }
 
 void seed_knapsack(Hunt *h)
@@ -130,9 +132,9 @@ void seed_knapsack(Hunt *h)
     h->knapsack = x;
     find_layers(h);
     open_row(x, 0);
-    x->frontier[0][0] = (Point){0};
-    x->states[0] = 1;
-    for (int i = 0; i < x->layers; i++)
+    x->frontier.at[0].at[0] = (Point){0};
+    x->frontier.at[0].n = 1;
+    for (int i = 0; i < x->layer.n; i++)
         add_layer(x, i);
     hunt_all(h, FATE_KEEP);
     Load l = hunt_judge(h);

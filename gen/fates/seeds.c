@@ -212,7 +212,7 @@ Load seed_patterns(Hunt *h)
     const int *made = live_made(h->live, h->first, h->last, &tensors);
     Load least = {.need = INT64_MAX};
     find_width(h, made, live_until(h->live, h->first, h->last), tensors);
-    for (int j = 1; j <= (h->spent ? BRIEF_PATTERNS : n / 2 + 1); j += 1 + j / 3) {
+    for (int j = 1; j <= n / 2 + 1; j += 1 + j / 3) {
         set_pattern(h, j);
         Load l = hunt_judge(h);
         hunt_take(h, &l);

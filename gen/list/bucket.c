@@ -242,7 +242,7 @@ static void write_list(Bucket *x, int home)
             for (int s = 0; s < x->p->g->state.n; s++) {
                 if (x->ready[s] != behind + 1)
                     continue;
-                for (; under_way(x) >= BUCKET_ITEMS; before--)
+                for (; 2 * under_way(x) >= MOST_REQUESTS - 2 * MERGES; before--)     /* two requests each */
                     turn(x);
                 enter(x, s, 0);
             }

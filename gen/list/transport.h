@@ -81,9 +81,10 @@ static inline bool transport_wants(StateKind kind, bool update, ArgKind operand)
 }
 
 /* Parts of gradients cross between two rows in the order of the states, as many at once as make one way of the largest part of
- * the chunk, and at most MERGES.  Does this one end its batch?  The last one of a chunk does too.  Two batches are under way.
- * Of the two parts that cross the larger one counts, so that both rows have the same batches.  The rows halve a part at level l
- * of the way up, and send back what they got there on the way down. */
+ * the chunk, and at most MERGES: two batches are under way, and take a fourth of the requests.  Does this one end its batch?
+ * The last one of a chunk does too.  Of the two parts that cross the larger one counts: both rows have the same batches.  The
+ * rows halve a part at level l of the way up, and send back what they got there on the way down. */
+enum { MERGES = MOST_REQUESTS / 8 };
 typedef struct { Bytes largest, one_way; int n; } Batch;
 typedef struct { Extent gets, gives; Bytes bytes; } Halves;      /* of a row at a level; the bytes of the larger one */
 static inline Halves transport_halves(const Plan *p, int row, int state, int level, bool back)

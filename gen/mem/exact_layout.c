@@ -118,7 +118,7 @@ static Packing pack(Alone *a)
     const Mem *m = a->m;
     int n, k = 0;
     Block *block = mem_blocks(m, &n);
-    if (n > ALONE_RECTANGLES)
+    if (4 * (int64_t)n * n > ALONE_STEPS)
         return none;
     Packing r = pack_least(block, n, ALONE_STEPS);
     if (r.height / ALIGN >= INT32_MAX)

@@ -162,7 +162,7 @@ static bool is_far(const Placer *w, const Layout *best, Bytes most)
 {
     if (w->left >= LAYOUT_STEPS - IDLE_STEPS)
         return false;
-    return best->top > most && best->top - most > most / FAR_PART;
+    return best->top > most && best->top - most > most / PACKED_PART;
 }
 
 /* All that is left of the budget, unless it is far from fitting; once a layout fits, only as long as lower ones are found. */
@@ -171,7 +171,7 @@ static void shake_on(Placer *w, Layout *best, Good *good, Bytes enough, Bytes mo
     for (Bytes was = INT64_MAX; best->top > enough && w->left > 0 && (best->top < was || best->top > most);) {
         if (is_far(w, best, most))
             return;
-        const int64_t steps = best->top > most ? IDLE_STEPS : IDLE_STEPS / IDLE_PART;
+        const int64_t steps = best->top > most ? IDLE_STEPS : LONG_STEPS;
         was = best->top;
         shake(w, best, good, enough, w->left > steps ? w->left - steps : 0);
     }

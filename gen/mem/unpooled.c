@@ -11,7 +11,8 @@
  *
  *   needs   a plan after mem     fills   dev[].unpooled, dev[].proven     fails   never
  *
- * Cost: that of the search, UNPOOLED_STEPS at most.  Not handled: above ALONE_RECTANGLES rectangles nothing is said.
+ * Cost: that of the search, a quarter of ALONE_STEPS at most, which is only printed.  Not handled: nothing is said of more
+ * rectangles than the root of that.
  */
 #include "mem.h"
 #include "budgets.h"
@@ -39,9 +40,9 @@ static void pack_device(Plan *p, int device)
     int n;
     Block *block = mem_blocks(&m, &n);
     d->unpooled = 0;
-    if (n > ALONE_RECTANGLES)
+    if (4 * (int64_t)n * n > ALONE_STEPS)
         return;
-    Packing r = pack_least(block, n, UNPOOLED_STEPS);
+    Packing r = pack_least(block, n, ALONE_STEPS / 4);
     const char *fault = pack_fault(block, n, r.height);
     if (fault)
         die("device %d: packed without pools, %s", device, fault);

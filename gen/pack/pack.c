@@ -38,7 +38,7 @@ static int by_contents(const void *a, const void *b)
 
 /* ---- passes ------------------------------------------------------------------------------------------------------ */
 
-/* A pass has its own luck. */
+/* A pass has its own luck: the one before has fewer tries, by the steps of a command. */
 static PackAnswer search_in(Block *b, int n, Bytes capacity, int pass, int64_t most, int64_t *done)
 {
     PackSearch *w = pack_search(b, n, capacity);
@@ -46,10 +46,11 @@ static PackAnswer search_in(Block *b, int n, Bytes capacity, int pass, int64_t m
     int64_t end = *done + most;
     for (int k = 0; answer == PACK_UNKNOWN && *done < end && !busy_stopped(); k++) {
         busy_at(", try %d, %lld million steps", k + 1, (long long)(*done / 1000000));
-        int64_t steps = FIRST_TRY_STEPS;
-        for (int i = k / EQUAL_TRIES + 1; i % 2 == 0; i /= 2)
+        int64_t steps = LONG_STEPS;
+        for (int i = k / PACK_STYLES + 1; i % 2 == 0; i /= 2)
             steps *= 2;
-        answer = pack_try(w, pass * PASS_TRIES + k, steps < end - *done ? steps : end - *done, done);
+        const int before = pass * (int)(PACK_STEPS / LONG_STEPS) * PACK_STYLES;
+        answer = pack_try(w, before + k, steps < end - *done ? steps : end - *done, done);
     }
     return answer;
 }

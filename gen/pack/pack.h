@@ -28,6 +28,7 @@ Bytes pack_greedy(Block *b, int n);                 /* greedy.c: first fit, the 
 const char *pack_fault(const Block *b, int n, Bytes height);    /* verify.c: NULL, or what is wrong with the offsets */
 
 /* search.c: one question, asked again and again with different luck; what is proven stays known */
+enum { PACK_STYLES = 3 };       /* of choosing section and block: see easier() and weight() */
 typedef struct PackSearch PackSearch;
 PackSearch *pack_search(Block *b, int n, Bytes capacity);       /* offsets are written when it fits */
 PackAnswer pack_try(PackSearch *w, int luck, int64_t steps, int64_t *done);     /* from the start, another way each time */

@@ -37,7 +37,6 @@
 #include "budgets.h"
 
 typedef struct { uint64_t a, b; } Hash;
-enum { STYLES = 3 };            /* of choosing section and block: see easier() and weight() */
 typedef struct { int section; Bytes floor; } Undo;
 
 struct PackSearch {
@@ -269,7 +268,7 @@ typedef struct { int section, ways; Bytes slack, rise; } PackQuestion;  /* rise 
 
 static bool easier(const PackSearch *w, const PackQuestion *a, const PackQuestion *b)
 {
-    if (w->luck % STYLES == 2 && w->floor[a->section] != w->floor[b->section])
+    if (w->luck % PACK_STYLES == 2 && w->floor[a->section] != w->floor[b->section])
         return w->floor[a->section] < w->floor[b->section];
     int64_t x = a->ways * w->failures[b->section], y = b->ways * w->failures[a->section];
     if (a->ways <= 1 || b->ways <= 1 || x == y)
@@ -305,8 +304,8 @@ static int64_t weight(const PackSearch *w, int j)
 {
     const Block *b = &w->block[j];
     int64_t length = w->last[j] - w->first[j] + 1;
-    int64_t favour = 1024 + (w->luck < STYLES ? 0 : (int64_t)(mix((uint64_t)w->luck << 32 | (uint64_t)j) % 1024));
-    switch (w->luck % STYLES) {
+    int64_t favour = 1024 + (w->luck < PACK_STYLES ? 0 : (int64_t)(mix((uint64_t)w->luck << 32 | (uint64_t)j) % 1024));
+    switch (w->luck % PACK_STYLES) {
     case 0:  return b->size > INT64_MAX / 2048 ? b->size : b->size * favour;
     case 1:  return b->size > INT64_MAX / 2048 / length ? b->size : b->size * length * favour;
     default: return length * favour;
@@ -476,7 +475,7 @@ PackSearch *pack_search(Block *b, int n, Bytes capacity)
     for (int s = 0; s < w->sections; s++)
         w->failures[s] = 1;
     w->mask = 255;
-    while (w->mask + 1 < FAILED_PARTS && w->mask < (uint64_t)n * (uint64_t)n * 8)
+    while (w->mask + 1 < MOST_STATES && w->mask < (uint64_t)n * (uint64_t)n * 8)
         w->mask = 2 * w->mask + 1;
     w->failed = alloc(sizeof(Hash) * (w->mask + 1));
     return w;

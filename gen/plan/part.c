@@ -387,10 +387,10 @@ void part_blame(Plan *p)
 /* What a chunk of an answer needs and takes for a micro-batch, where it may need so much; each fits in more than the last. */
 typedef struct { Bytes need; Ns time; } PartPrice;
 
-/* SHARE_PRICES for each chunk, from the least that it may need to all of its device. */
+/* TRIES for each chunk, from the least that it may need to all of its device. */
 static PartPrice *part_prices(const Question *q, const Answer *a, const Bytes *whole)
 {
-    PartPrice *price = alloc(sizeof *price * (size_t)q->chunks * SHARE_PRICES);
+    PartPrice *price = alloc(sizeof *price * (size_t)q->chunks * TRIES);
     Bytes *least = alloc(sizeof *least * (size_t)q->chunks), *share = alloc(sizeof *share * (size_t)q->chunks);
     const int *all = keep_fates(q->p, q->p->m->plan.recompute == RECOMPUTE_AUTO);
     for (int s = 0; s < q->chunks; s++) {
@@ -399,16 +399,16 @@ static PartPrice *part_prices(const Question *q, const Answer *a, const Bytes *w
         least[s] = price_need(q->prices, s ? a->last[s - 1] + 1 : 0, a->last[s], s, all, &time);
         least[s] = least[s] < need ? least[s] : need;
     }
-    for (int i = 0; i < SHARE_PRICES; i++) {
+    for (int i = 0; i < TRIES; i++) {
         for (int s = 0; s < q->chunks; s++)
-            share[s] = least[s] + (whole[s] > least[s] ? (whole[s] - least[s]) / SHARE_PRICES * i : 0);
+            share[s] = least[s] + (whole[s] > least[s] ? (whole[s] - least[s]) / TRIES * i : 0);
         void *mark = mem_mark();
         Prices *prices = prices_open(q->p, share);
         PartPrice now;
         for (int s = 0; s < q->chunks; s++) {
             const Price *k = price_best(prices, s ? a->last[s - 1] + 1 : 0, a->last[s], s);
             now = (PartPrice){k->need > least[s] ? k->need : least[s], k->forward + k->backward};
-            PartPrice *to = &price[s * SHARE_PRICES + i];
+            PartPrice *to = &price[s * TRIES + i];
             *to = i && (!k->fits || now.time > to[-1].time) ? to[-1] : now;
         }
         mem_release(mark);
@@ -422,8 +422,8 @@ static bool give_most(const Plan *p, const Question *q, int device, const PartPr
     double most = 0;
     int chunk = -1, to = -1;
     for (int s = 0; s < q->chunks; s++)
-        for (int i = at[s] + 1; plan_holds(p, device, s) && i < SHARE_PRICES; i++) {
-            const PartPrice *now = &price[s * SHARE_PRICES + at[s]], *then = &price[s * SHARE_PRICES + i];
+        for (int i = at[s] + 1; plan_holds(p, device, s) && i < TRIES; i++) {
+            const PartPrice *now = &price[s * TRIES + at[s]], *then = &price[s * TRIES + i];
             const Bytes more = then->need > now->need ? then->need - now->need : 1;
             const double won = (double)(now->time - then->time) / (double)more;
             if (more <= *room && won > most) {
@@ -434,7 +434,7 @@ static bool give_most(const Plan *p, const Question *q, int device, const PartPr
         }
     if (chunk < 0)
         return false;
-    *room -= price[chunk * SHARE_PRICES + to].need - price[chunk * SHARE_PRICES + at[chunk]].need;
+    *room -= price[chunk * TRIES + to].need - price[chunk * TRIES + at[chunk]].need;
     at[chunk] = to;
     return true;
 }
@@ -447,7 +447,7 @@ static void share_out(const Plan *p, const Question *q, const Answer *a, const B
     int *at = alloc(sizeof *at * (size_t)q->chunks);
     Bytes *least = alloc(sizeof *least * (size_t)q->chunks);
     for (int s = 0; s < q->chunks; s++) {
-        least[s] = price ? price[s * SHARE_PRICES].need : 0;
+        least[s] = price ? price[s * TRIES].need : 0;
         share[s] = INT64_MAX;
     }
     for (int d = 0; d < q->p->devices; d++) {
@@ -463,7 +463,7 @@ static void share_out(const Plan *p, const Question *q, const Answer *a, const B
         const double few = (double)limit[d] / (double)(limit[d] - room);
         for (int s = 0; s < q->chunks; s++)
             if (plan_holds(p, d, s)) {
-                Bytes has = price ? price[s * SHARE_PRICES + at[s]].need : 0;
+                Bytes has = price ? price[s * TRIES + at[s]].need : 0;
                 Bytes part = room < 0 ? (Bytes)((double)has * few) : has + room / n;
                 share[s] = part < share[s] ? part : share[s];
             }
@@ -561,14 +561,14 @@ static bool share(const Plan *p, Sharing *x)
     bool open = true, far = false;
     x->share = price_whole(p, x->limit);
     x->over = INT64_MAX;
-    for (int round = 0; round < REPACKS && open && !far && !(round && is_spent(p)); round++) {
+    for (int round = 0; round < TRIES && open && !far && !(round && is_spent(p)); round++) {
         bool found = try_shares(p, x, &q, &a, &open);
         if (!found && x->over == INT64_MAX && q.below > 0 && a.value > q.below)
             return false;       /* too slow: with less memory no plan is faster */
         far = x->over > x->limit[0] / SHARE_FAR && plan_cuts(p)->n == 0;
         open = found && x->over > 0 && cap_largest(p, &q, &a, x->limit, x->share);
     }
-    for (int round = 0; round < REPACKS && far && !is_spent(p); round++) {
+    for (int round = 0; round < TRIES && far && !is_spent(p); round++) {
         share_out(p, &x->q, x->over < INT64_MAX ? &x->best : NULL, x->limit, x->share);
         try_shares(p, x, &q, &a, &far);
     }

@@ -398,7 +398,7 @@ static Ns again_of(const Floor *x, int first, int last, int chunk, Bytes excess,
     bool half = cost_host_half(x->p->c, d);
     Bytes send = x->send[last + 1] - x->send[first];
     Ns base = once_of(times, first, last), other = base_of(times, first, last) - base, again = 0;
-    for (int round = 0; round < FLOOR_ROUNDS; round++) {
+    for (int round = 0; round < HALVINGS; round++) {
         Ns span = span_of(k, here, half, base - k->forward + other + again, other + again);
         Ns least = cheapest(times, first, last, excess - carried(x->link[d], span, send));
         if (least <= again || least > k->window)

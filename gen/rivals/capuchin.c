@@ -18,14 +18,13 @@
  * operators that nothing else makes again already.  Capuchin may make a tensor several times, and counts it so often.
  *
  * The rankings give one order.  The answer is its shortest prefix that fits.  Needs fall and then rise along the order, since
- * rebuilt tensors live side by side.  So the prefix is looked for in PREFIX_STRIDES strides before it is bisected.
+ * rebuilt tensors live side by side.  So the prefix is looked for in strides of the root of its length before it is bisected.
  *
  * Source: Peng, Shi, Dai, Jin, Ma, Xiong, Yang, Qian, Capuchin: Tensor-based GPU Memory Management for Deep Learning, ASPLOS
  * 2020.  Three of these authors wrote DawnPiper.  Only the abstract of DawnPiper's own optimiser was at hand, so its ancestor
  * stands in for it.
  *
- * Cost: n choices among n candidates, and PREFIX_STRIDES + log n replays of the stage.  The time to make a candidate
- * again is computed
+ * Cost: n choices among n candidates, and sqrt n + log n replays of the stage.  The time to make a candidate again is computed
  * anew only if a choice touched its inputs.
  *
  * Not handled, but by `fates.c`: a choice that later ones made needless is never taken back.  Free time knows of no other
@@ -170,11 +169,7 @@ static void drop(Capuchin *x, int t)
 
 /* ---- the order --------------------------------------------------------------------------------------------------- */
 
-static int by_free_time(const void *a, const void *b)
-{
-    const CapuchinItem *x = a, *y = b;
-    return x->free != y->free ? (x->free < y->free) - (x->free > y->free) : x->tensor - y->tensor;
-}
+ORDER(by_free_time, CapuchinItem, order_of(y->free, x->free), order_of(x->tensor, y->tensor))
 
 static void choose(Capuchin *x, Queue *order, int i, int fate)
 {
@@ -192,7 +187,7 @@ static void choose(Capuchin *x, Queue *order, int i, int fate)
 
 static void free_swaps(Capuchin *x, Queue *order)
 {
-    qsort(order->item, (size_t)order->n, sizeof *order->item, by_free_time);
+    SORT(order->item, order->n, by_free_time);
     for (int i = 0; i < order->n;) {
         bool hides = order->item[i].free >= 0 && order->booked + order->item[i].copy <= x->period;
         if (hides)
@@ -260,7 +255,9 @@ Price capuchin(Capuchin *x, int first, int last, int chunk, int *fate)
     if (x->choices.offload)
         free_swaps(x, &order);
     paid(x, &order);
-    int low = 0, high = 0, stride = (order.picks + PREFIX_STRIDES - 1) / PREFIX_STRIDES;
+    int low = 0, high = 0, stride = 1;
+    while (stride * stride < order.picks)
+        stride++;
     while (!fits && high < order.picks) {
         low = high;
         high = high + stride < order.picks ? high + stride : order.picks;

@@ -32,7 +32,7 @@
  * for Training Large Models, PPoPP 2021, section 4, and notes on the planner that its authors published.
  *
  * Cost: stages n n times the labels of a state; with open copies, times devices and the numbers of copies.  Labels are as many
- * as there are different sums of transfers in front.  Of more than DAPPLE_LABELS the one that takes longest is dropped, and the
+ * as there are different sums of transfers in front.  Of more than MOST_TRIED the one that takes longest is dropped, and the
  * answer may then not be the optimum.
  * Not handled: recomputation and offload, which the planner does not choose.
  */
@@ -121,7 +121,7 @@ static void put(Labels *all, Label x)
             all->at[n++] = all->at[i];
     all->n = n;
     *PUSH(all) = x;
-    if (all->n <= DAPPLE_LABELS)
+    if (all->n <= MOST_TRIED)
         return;
     int longest = 0;
     for (int i = 1; i < all->n; i++)

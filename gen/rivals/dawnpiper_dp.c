@@ -101,11 +101,7 @@ static int balanced(const DawnpiperSearch *x, const DawnpiperGroup *g, bool memo
 
 typedef struct { int cut, far; } DawnpiperCandidate;
 
-static int by_distance(const void *a, const void *b)
-{
-    const DawnpiperCandidate *x = a, *y = b;
-    return x->far != y->far ? x->far - y->far : x->cut - y->cut;
-}
+ORDER(by_distance, DawnpiperCandidate, order_of(x->far, y->far), order_of(x->cut, y->cut))
 
 /* Move i by so many possible cuts. */
 static int widen(const DawnpiperSearch *x, const DawnpiperGroup *g, int i, int way)
@@ -136,7 +132,7 @@ static DawnpiperCandidate *candidates(const DawnpiperSearch *x, const DawnpiperG
         for (int i = low; i <= high; i++)
             if (possible(x, g, i) && (!hidden || !x->h->hidden || x->h->hidden[i]))
                 list[(*n)++] = (DawnpiperCandidate){i, abs(i - ic)};
-    qsort(list, (size_t)*n, sizeof *list, by_distance);
+    SORT(list, *n, by_distance);
     return list;
 }
 

@@ -12,7 +12,7 @@
  *
  * Source and cost: theirs.
  * Not handled: machines of several devices (all links have the slowest rate); memory; nodes computed again; more devices than
- * FLEET_WORK allows, several dozens.
+ * MOST_LOOKS allows, several dozens.
  */
 #include "rivals.h"
 #include "budgets.h"
@@ -21,7 +21,7 @@
 static bool may(const Widths *w, WidthPlan *plan)
 {
     const int64_t d = w->devices;
-    const bool small = d * d * d * w->n <= FLEET_WORK / w->n;
+    const bool small = d * d * d * w->n <= MOST_LOOKS / w->n;
     *plan = (WidthPlan){.lacks = !small ? "its program takes too long for so many devices and nodes"
                                  : w->degree[0] != 1 ? "it knows nodes on one device alone" : NULL};
     return !plan->lacks;

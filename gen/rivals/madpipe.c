@@ -15,7 +15,7 @@
  * MadPipe neither recomputes nor offloads.  Its period is that of the program.  Whether the special device's pieces can be
  * ordered so tightly shows in the simulation of the list; both periods are printed.
  *
- * Cost: a grid of MADPIPE_GRID steps and MADPIPE_STATES states a period limit the program.
+ * Cost: a grid of MADPIPE_GRID steps and MOST_STATES states a period limit the program.
  *
  * Not handled: 1F1B* itself.  The list is 1f1b's for that map.  It lets chunk c of C hold C - c micro-batches, where 1F1B* at a
  * longer period holds fewer.  Such a plan may not fit after all, and is then refused.  Devices that differ are not handled
@@ -41,7 +41,7 @@ static Special chain_of(const Plan *p, const Units *u, const Bytes *limit)
     for (int d = 1; d < p->devices; d++)
         least = limit[d] < least ? limit[d] : least;
     return (Special){.n = u->n, .devices = p->devices, .time = u->time, .send = send, .once = once, .copy = u->saved,
-                     .border = border, .memory = least, .must = u->must, .steps = MADPIPE_GRID, .budget = MADPIPE_STATES};
+                     .border = border, .memory = least, .must = u->must, .steps = MADPIPE_GRID, .budget = MOST_STATES};
 }
 
 bool madpipe(const Plan *p, const Bytes *limit, MadPipe *answer)

@@ -14,7 +14,7 @@
  * Source: Kernighan and Lin, An Efficient Heuristic Procedure for Partitioning Graphs, 1970, on the borders of a chain.  This
  * is our reading of vPipe's re-partition.
  *
- * Cost: each pass at most units * stages moves of two questions each, passes at most MOVE_PASSES.
+ * Cost: each pass at most units * stages moves of two questions each, and passes while they help.
  * Not handled: the answer is not optimal, and is not meant to be: it is a baseline.
  */
 #include "rivals.h"
@@ -103,6 +103,6 @@ static bool pass(const Moves *m, int *last)
 
 void moves_improve(const Moves *m, int *last)
 {
-    for (int i = 0; i < MOVE_PASSES && pass(m, last); i++)
+    while (pass(m, last))       /* each is lighter than the one before */
         ;
 }

@@ -14,8 +14,7 @@
  * a, b and c are downward-closed prefixes.  Transfers and memory are left out, as by the program unless flags say otherwise.
  *
  * Source: Narayanan et al., PipeDream: Generalized Pipeline Parallelism for DNN Training, SOSP 2019.
- * Cost: prefixes cubed times machines squared, squared at the last level.  Of a graph with more than LEVEL_PREFIXES there is no
- * plan.
+ * Cost: prefixes cubed times machines squared, squared at the last level.  Above a cube of MOST_LOOKS there is no plan.
  */
 #include "planner.h"
 
@@ -84,7 +83,10 @@ static bool prepare(Levels *s)
     for (int i = 0; i < w->n; i++)
         time[i] = w->split[i * w->degrees].choice[0].time;
     Dag d = {.n = w->n, .classes = 1, .time = &one, .from = w->from, .to = w->to};
-    if (w->degree[0] != 1 || !downset_prefixes(&d, LEVEL_PREFIXES, &s->p))
+    int64_t most = 1;
+    while ((most + 1) * (most + 1) * (most + 1) <= MOST_LOOKS)
+        most++;
+    if (w->degree[0] != 1 || !downset_prefixes(&d, (int)most, &s->p))
         return false;
     s->params = alloc(sizeof *s->params * (size_t)s->p.n);
     s->within = alloc((size_t)s->p.n * (size_t)s->p.n);

@@ -161,21 +161,12 @@ bool twobw_judge(const Question *q, bool recompute, Ns *step)
     return stage && passes(q, stage, recompute);
 }
 
-static int by_step(const void *a, const void *b)
-{
-    const Guess *x = a, *y = b;
-    int64_t one[] = {x->step, x->depth * x->width, x->depth, -x->batch, x->recompute};
-    int64_t two[] = {y->step, y->depth * y->width, y->depth, -y->batch, y->recompute};
-    for (size_t i = 0; i < sizeof one / sizeof *one; i++)
-        if (one[i] != two[i])
-            return one[i] < two[i] ? -1 : 1;
-    return 0;
-}
+ORDER(by_step, Guess, order_of(x->step, y->step), order_of(x->depth * x->width, y->depth * y->width),
+      order_of(x->depth, y->depth), order_of(y->batch, x->batch), order_of(x->recompute, y->recompute))
 
 void twobw_sort(Guesses *all)
 {
-    if (all->n)
-        qsort(all->at, (size_t)all->n, sizeof *all->at, by_step);
+    SORT(all->at, all->n, by_step);
 }
 
 const char *twobw_note(const Guesses *all, int taken)

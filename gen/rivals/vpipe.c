@@ -150,11 +150,7 @@ static Burden swap(Vpipe *v, int first, int last, int stage, Burden b)
 }
 
 /* Least forward time for a mebibyte first; of equals the earlier. */
-static int by_rate(const void *a, const void *b)
-{
-    const Rate *x = a, *y = b;
-    return x->mebibyte != y->mebibyte ? (x->mebibyte > y->mebibyte) - (x->mebibyte < y->mebibyte) : x->unit - y->unit;
-}
+ORDER(by_rate, Rate, order_of(x->mebibyte, y->mebibyte), order_of(x->unit, y->unit))
 
 static Burden recompute(Vpipe *v, int first, int last, int stage, Burden b)
 {
@@ -165,8 +161,7 @@ static Burden recompute(Vpipe *v, int first, int last, int stage, Burden b)
     for (int k = first; k <= last && b.over > 0; k++)
         if (v->unit_fate[k] == FATE_KEEP)
             rate[n++] = (Rate){k, rivals_rate(v->u->forward[k], v->u->saved[k])};
-    if (n)
-        qsort(rate, (size_t)n, sizeof *rate, by_rate);
+    SORT(rate, n, by_rate);
     for (int i = 0; i < n && b.over > 0; i++) {
         v->unit_fate[rate[i].unit] = FATE_RECOMPUTE;
         if (may_fit(v, first, last, stage, rate[i].unit) || i == n - 1)

@@ -210,12 +210,12 @@ static Program open_program(const Kinds *k, const Plan *p, const char *cut)
     x.cut = alloc(sizeof *x.cut * ((size_t)x.n + 1));
     for (int i = 1; i <= x.n; i++)
         x.cut[i] = i == x.n || cut[i - 1] != CUT_NEVER ? i : x.cut[i - 1];
-    for (int kind = 0; kind < k->n && x.sets <= MOST_SETS; kind++) {
+    for (int kind = 0; kind < k->n && x.sets <= MOST_STATES; kind++) {
         x.memory[kind] = p->m->devices.at[k->first[kind]].memory;
         x.step[kind] = x.sets;
         x.sets *= k->count[kind] + 1;
     }
-    if (x.sets > MOST_SETS)
+    if (x.sets > MOST_STATES)
         return x;
     sum_times(&x, p);
     x.far = alloc(sizeof(int) * (size_t)x.sets);
@@ -269,7 +269,7 @@ Ns orders_longest(const Kinds *k, const Plan *p, const char *cut, int *order)
     int *kind = kinds_by_stage(k, x.stages, NULL);
     Ns low = 0, high = 0;       /* impossible below low; possible at high */
     memcpy(order, devices_of(k, x.stages, kind), sizeof *order * (size_t)x.stages);
-    if (x.sets > MOST_SETS)
+    if (x.sets > MOST_STATES)
         return 0;
     for (int i = 0; i < k->n; i++)
         high = x.time[i][x.n] > high ? x.time[i][x.n] : high;

@@ -82,10 +82,10 @@ Plan *pass(const Candidate *k, const Ask *ask, const Bytes *limit, Verdict *why)
     p->seen = k->seen;
     purse_spend(ask->work, (int64_t)k->g->op.n * PASSES);
     *why = run(k->x, p, limit);
-    int64_t calls = -LISTED_CALLS;
+    int64_t work = -(int64_t)k->g->op.n * PASSES;
     for (int d = 0; d < p->devices; d++)
-        calls += p->dev.at[d].ticks;
-    purse_spend(ask->work, calls > 0 ? calls * LAID_OUT : 0);
+        work += p->dev.at[d].ticks * LAID_OUT;
+    purse_spend(ask->work, work > 0 ? work : 0);
     return p;
 }
 

@@ -122,7 +122,7 @@ static Plan *plan_orders(const Search *s, Arranged *a, Plan **failed)
     Plan *best = NULL;
     int most = TRIED / a->g->nf;
     Ns covered = INT64_MAX;     /* the least of what is proven of each */
-    most = most < LEAST_ORDERS ? LEAST_ORDERS : most > MOST_ORDERS ? MOST_ORDERS : most;
+    most = most < TRIES ? TRIES : most > MOST_TRIED ? MOST_TRIED : most;
     for (int i = 0; i < a->list.n; i++) {
         const DeviceOrder *x = &a->list.at[i];
         a->proven = best && x->least >= best->step;

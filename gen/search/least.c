@@ -105,8 +105,8 @@ static Plan *ask(Least *l, Bytes limit, bool no_offload, How how, Plan **failed)
     Ask one = {.choice.no_offload = no_offload,
                .effort = {.first_fit = how != FAST, .any_arena = how != WHOLE, .unproven = how == FAST},
                .more = (l->full->train.micro - l->m->train.micro) / l->m->plan.replicas,
-               .work = purse_new(l->work, how == FAST ? QUESTION_WORK : LEAST_QUESTION),
-               .trials = how == FAST ? purse_new(NULL, LEAST_STEPS / LEAST_FAST) : l->trials};
+               .work = purse_new(l->work, how == FAST ? QUESTION_WORK : ROW_WORK),
+               .trials = how == FAST ? purse_new(NULL, LEAST_STEPS / TRIES) : l->trials};
     return search_with(l->x, limited(l, limit), &one, failed);
 }
 
@@ -193,13 +193,13 @@ static Bytes least_of(Least *l)
     if (!l->best)
         return 0;
     if (plan_chunks(l->best) > plan_stages(l->best)) {
-        search_near(l, need, copies, FAST, 128, LEAST_FAST);
+        search_near(l, need, copies, FAST, 128, TRIES);
     } else {
         if (copies)
             search_down(l, true, SEARCH_WORK / 4 * 3);
         search_down(l, false, SEARCH_WORK / 2);
     }
-    search_near(l, l->fits - l->fits / 256, copies, WHOLE, 256, LEAST_PROBES);
+    search_near(l, l->fits - l->fits / 256, copies, WHOLE, 256, TRIES);
     if (l->m != l->full)
         lengthen(l);
     return l->fits;

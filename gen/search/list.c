@@ -379,7 +379,7 @@ static int next_unproven(const Search *s, Ns most)
 /* Depths were tried without proofs; the best few are asked for once more, with one. */
 static void plan_whole(Search *s)
 {
-    for (int n = 0, i; n < PROVEN_DEPTHS && s->best >= 0 && !is_over(s); n++) {
+    for (int n = 0, i; n < ROUNDS && s->best >= 0 && !is_over(s); n++) {
         Ns best = s->all.at[s->best].best->step;
         if ((i = next_unproven(s, best + best / 8)) < 0 || (n > 0 && is_spent(&s->all.at[i])))
             return;

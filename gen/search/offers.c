@@ -30,7 +30,7 @@
  *
  * plan.widths: auto offers numbers of copies of each stage.  PipeDream's and DAPPLE's planners choose them by formulas of
  * times; here a replay of all lists decides, and the longest share of a device, over all cuts, is guess and bound.  Equal ones
- * come first, as with replicas: auto; of the others TRIED_WIDTHS are searched.
+ * come first, as with replicas: auto; of the others MOST_TRIED are searched.
  *
  * Cost: QUESTION_WORK, of rows FIRST_WORK, of which each offer has a part; a graph and its prices for each T.  Not handled:
  * rows where neither gpipe nor 1f1b fits, or with free device orders; stages of unequal T; lists of widths beyond
@@ -143,7 +143,7 @@ static Offer *best_offer(const Search *s, Offers *all, Offer *best, int64_t most
         busy_at(", schedule %s, %s of %s", o->schedule->name, count_text(o->stages, "stage"),
                 count_text(o->m->plan.tensor, "device"));
         o->least = uneven(o) ? o->least : candidate_least(&k);
-        if (slow || o->least >= most || !purse_left(work) || (uneven(o) && lists++ >= TRIED_WIDTHS))
+        if (slow || o->least >= most || !purse_left(work) || (uneven(o) && lists++ >= MOST_TRIED))
             continue;
         o->tried = true;
         void *mark = mem_mark();
@@ -178,7 +178,7 @@ static void add_rows(Offers *all, Offer like, Ns work)
     for (const Schedule *k = schedules; k->name; k++) {
         like.m = with_schedule(m, k);
         like.schedule = k;
-        like.gain = k->depths ? LEAST_GAIN / 2 : LEAST_GAIN;
+        like.gain = k->depths ? PACKED_PART / 2 : PACKED_PART;
         if (is_row(k, like.m, like.stages) && like.m->plan.chunks * like.stages <= like.g->nf
             && !order_refuses(like.g, like.m, k, like.stages)
             && shorter_is_alike(like.g, like.c, like.m, like.more, like.stages, k))

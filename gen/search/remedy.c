@@ -107,7 +107,7 @@ static Plan *plan_of_rival(const Candidate *k, const Ask *as, const char *name, 
 static bool may_win(const Candidate *k, const Planner *r, bool right)
 {
     int n = k->g->nf;
-    bool near = k->best && k->best->step - k->proof.bound <= k->best->step / LEAST_GAIN;
+    bool near = k->best && k->best->step - k->proof.bound <= k->best->step / PACKED_PART;
     return n <= r->rival && !(right && n <= r->seed) && !(near && n > r->seed && n > OPS_MANY);
 }
 
@@ -184,11 +184,6 @@ static Plan *lay_out(const Candidate *k, Cut *cut, int chunks, bool once, Purse 
     return why == PLANNED ? p : NULL;
 }
 
-static int most_cuts(const Candidate *k, bool once)
-{
-    return (once || !k->best ? CUTS_TRIED : CUTS_PACKED) / k->g->nf;
-}
-
 /* Is the plan at hand slower than was expected?  Steps that overlap have no preview. */
 static bool expects_less(const Candidate *k, const Plan *p)
 {
@@ -200,7 +195,7 @@ static bool expects_less(const Candidate *k, const Plan *p)
 static int try_all(Candidate *k, Cuts *all, const Plan *before, int chunks, bool once, Purse *trials)
 {
     int i = 0, won = -1;
-    for (; i < all->n && !is_spent(k) && i < most_cuts(k, once) && (!k->best || all->at[i].value < k->best->step); i++) {
+    for (; i < all->n && !is_spent(k) && i < TRIED / k->g->nf && (!k->best || all->at[i].value < k->best->step); i++) {
         if (all->at[i].slow)
             continue;
         void *mark = mem_mark();

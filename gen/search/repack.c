@@ -13,8 +13,8 @@
  * What that costs may be less at other cuts, which no planner can know: cuts are moved one at a time, by one, two and four
  * operators, and what is better laid out goes on.
  *
- * Cost: at most REPACKS plans and one; polish() about TRIALS cuts, fewer of large models, of TRIAL_REPACKS plans, where it is
- * not seen before that none can help.
+ * Cost: at most TRIES plans and one; polish() about TRIED operators in all cuts, of ROUNDS plans each, where it is not
+ * seen before that none can help.
  */
 #include "search.h"
 #include "budgets.h"
@@ -191,7 +191,7 @@ static void feed_back(Candidate *k)
 {
     Plan *p = k->first;
     for (int round = 0;;) {
-        Plan *fits = k->why == OVER_DEVICE ? bisect(k, &k->ask, p, k->limit, REPACKS) : k->why == PLANNED ? p : NULL;
+        Plan *fits = k->why == OVER_DEVICE ? bisect(k, &k->ask, p, k->limit, TRIES) : k->why == PLANNED ? p : NULL;
         Plan *old[] = {k->failed, k->best, fits, p};
         k->failed = k->why == OVER_DEVICE ? p : k->failed;      /* limits fed back may leave no cut: that is not why */
         if (fits && (!k->best || better(fits, k->best)))
@@ -242,7 +242,7 @@ static void try_cuts(void *ctx)
     Plan *p = pass(t->k, &t->ask, limit, &why);
     t->p = why == PLANNED ? p : NULL;
     if (why == OVER_DEVICE && p->predicted.value < t->best->step)
-        t->p = bisect(t->k, &t->ask, p, limit, TRIAL_REPACKS);
+        t->p = bisect(t->k, &t->ask, p, limit, ROUNDS);
     if (t->p != p)
         plan_drop(p);
 }
@@ -268,7 +268,7 @@ static Plan *move_cut(const Candidate *k, const Ask *ask, const Plan *best, int 
 
 void polish_above(Candidate *k, Ns expected)
 {
-    int most = TRIED / k->g->nf < TRIALS ? TRIED / k->g->nf : TRIALS;
+    int most = TRIED / k->g->nf;
     Ints *cuts = alloc(sizeof *cuts);        /* the plan that is taken keeps them in its question */
     Plan *best = k->best;
     if (!is_free(k) || best->step <= expected + expected / 1024 || !part_cuts(best, cuts))

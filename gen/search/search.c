@@ -39,7 +39,7 @@ static void list_one(Search *s, const Graph *g, const Cost *c, const Model *m, i
 static void list_chunks(Search *s, const Graph *g, const Cost *c, const Model *m, int stages, const Schedule *k)
 {
     bool one = k->one_chunk || planner_named(m->plan.planner)->map;
-    int least = k->folds && !k->improves ? m->plan.chunks : 1, most = k->improves ? 2 : k->folds ? least : one ? 1 : CHUNKS;
+    int least = k->folds && !k->improves ? m->plan.chunks : 1, most = k->improves ? 2 : k->folds ? least : one ? 1 : ROUNDS;
     for (int v = least; v <= most && (v == least || v * stages <= g->nf); v++) {
         Model *with = alloc(sizeof *with);
         *with = *m;
@@ -69,7 +69,7 @@ static void list_graph(Search *s, const Model *m)
         return;
     const Cost *c = cost(g, m, s->x->times);
     check_cost(g, c);
-    purse_spend(s->ask.work, (int64_t)g->op.n * BUILDING);
+    purse_spend(s->ask.work, (int64_t)g->op.n * PASSES);
     bool any = schedule_open(m->plan.schedule);                        /* of those that train alike: the synchronous ones */
     for (int stages = m->plan.stages_min; stages <= m->plan.stages_max; stages++) {
         const Cost *shared = cost_shared(c, m, devices_for(m, stages));
@@ -310,7 +310,7 @@ static Plan *search_lengths(const Options *x, const Model *m, const Ask *ask, Pl
     Options quiet = *x;
     quiet.dump = NULL;
     for (int i = 0; i < 4 && shorter(x, m, 1 + i / 2, 0) != m; i++) {
-        const Model *few = shorter(x, m, 1 + i / 2, i % 2 ? 0 : SHORTER_SPARE);
+        const Model *few = shorter(x, m, 1 + i / 2, i % 2 ? 0 : PACKED_PART);
         if (few == m)
             continue;
         with.more = (m->train.micro - few->train.micro) / m->plan.replicas;
@@ -330,7 +330,7 @@ static Plan *search_least_bytes(const Options *x, const Model *m, const Ask *ask
 {
     (void)ask;
     const Plan *last = *failed;
-    if (!last || last->shortfall.stuck || last->g->op.n > SHOWN_OPERATORS || !move_is_on("least"))
+    if (!last || last->shortfall.stuck || last->g->nf > OPS_HUGE || !move_is_on("least"))
         return NULL;
     Plan *best = least_plan(x, m, &(*failed)->shortfall.least);
     if (best && x->dump)

@@ -16,7 +16,7 @@
  *
  * Source: the two ends are of Qi et al., Zero Bubble Pipeline Parallelism, 2024, as is the idea to choose under a limit.
  *
- * Cost: PACE_TRIALS times the edges of the graph and the computations, and a price for each device, lead and lag that is met.
+ * Cost: ORDERS times the edges of the graph and the computations, and a price for each device, lead and lag that is met.
  * Not handled: packing; more lead than zb-h2 has, or less than 1f1b.
  */
 #include "tune.h"
@@ -180,12 +180,12 @@ bool paces_of(const Plan *p, const Bytes *limit, Ints *lead, Ints *lag)
 {
     int n = plan_stages(p);
     PacesTuner x = {.p = p, .limit = limit, .n = n, .last = part_last(p, n), .known = alloc(sizeof(Knowns) * (size_t)n),
-                    .best = pace_new(n), .now = pace_new(n), .value = NEVER, .left = PACE_TRIALS};
+                    .best = pace_new(n), .now = pace_new(n), .value = NEVER, .left = ORDERS};
     x.joins = schedule_of(p->schedule)->joins;
     if (!x.last)
         return false;
     for (int d = 0; d < n; d++) {
-        x.known[d].at = alloc(sizeof(PacesKnown) * PACE_TRIALS);
+        x.known[d].at = alloc(sizeof(PacesKnown) * ORDERS);
         x.now.lead[d] = p->ask.choice.lead ? p->ask.choice.lead->at[d] : n - 1 - d;
         x.now.lag[d] = p->ask.choice.lag ? p->ask.choice.lag->at[d] : -1;
     }

@@ -96,7 +96,7 @@ Depths star_tries(const Plan *p, bool shallow)
     size_t bytes = sizeof(int) * (size_t)stages;
     Depths all = {0};
     Ns *load = alloc(sizeof *load * (size_t)(2 * stages)), *period = alloc(sizeof *period * (size_t)(2 * stages * stages + 1));
-    for (int size = 2; shallow && size <= GROUPED_STAGES && size <= stages; size++)
+    for (int size = 2; shallow && size <= ROUNDS && size <= stages; size++)
         for (int spare = 0; spare < size; spare++) {
             int *depth = alloc(bytes);
             /* Equal loads; the group at the end is smaller by `spare`. */
@@ -105,7 +105,7 @@ Depths star_tries(const Plan *p, bool shallow)
             add(&all, p, depth);
         }
     loads_of(p, load);
-    for (int i = 0, n = periods(load, stages, period), tried = 0; i < n && tried < PERIODS; i++) {
+    for (int i = 0, n = periods(load, stages, period), tried = 0; i < n && tried < TRIES; i++) {
         int *depth = alloc(bytes);
         star_depths(load, stages, period[i], depth);
         tried += add(&all, p, depth);

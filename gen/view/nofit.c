@@ -17,7 +17,7 @@
  * one by one, and if none of them helps alone, recomputation together with each.
  *
  * If planning failed before there was an arena, the cut that lacks least is carried through to mem here, so that the
- * report can name calls and buffers.  Graphs of more than SHOWN_OPERATORS are not: their layouts take minutes.
+ * report can name calls and buffers.  Graphs of more than OPS_HUGE operators are not: their layouts take minutes.
  *
  * Cost: all remedies share FIRST_WORK, counted in calls replayed and runs met, and LEAST_STEPS of placement; budgets.h.
  * A question past its own part takes the first choices that fit.  Remedies without a turn are named as not tried.
@@ -65,7 +65,7 @@ static Plan *finished(const Plan *failed)
     Plan *with = COPY(failed), *best = NULL;
     if (failed->routine.n > 0)
         return with;
-    if (failed->chunk.n != failed->g->op.n || failed->g->op.n > SHOWN_OPERATORS)
+    if (failed->chunk.n != failed->g->op.n || failed->g->nf > OPS_HUGE)
         return NULL;
     if (keep(with))
         return NULL;
@@ -510,7 +510,7 @@ void nofit(const Options *options, const Plan *last)
     if (!last)
         fail(EXIT_NOFIT, "there is no plan to try: no micro-batch size, stage count and schedule go together");
     Plan *failed = blamed(last);
-    const int64_t work = failed->g->op.n > SHOWN_OPERATORS ? 0 : FIRST_WORK;
+    const int64_t work = failed->g->nf > OPS_HUGE ? 0 : FIRST_WORK;
     Doctor x = {.x = options, .m = failed->m,
                 .budget = {.work = purse_new(NULL, work), .trials = purse_new(NULL, LEAST_STEPS)}};
     busy_end();
