@@ -550,10 +550,29 @@ static bool try_shares(const Plan *p, Sharing *x, Question *q, Answer *a, bool *
     return found;
 }
 
+/* Is there a step below the cutoff for the cuts of the best answer, if each chunk has the part with which they are fastest?
+ * What is not over by far may pack, for peaks need not meet. */
+static bool may_win(const Plan *p, Sharing *x)
+{
+    const bool far = x->over < INT64_MAX && x->over > x->limit[0] / SHARE_FAR;
+    if (!far || p->ask.effort.cutoff == 0 || plan_cuts(p)->n)
+        return x->over < INT64_MAX;
+    char *cut = alloc((size_t)x->q.n);          /* CUT_NEVER */
+    for (int s = 0; s < x->q.chunks; s++)
+        cut[x->best.last[s]] = CUT_MUST;
+    Question q;
+    Answer a;
+    Room *spare;
+    share_out(p, &x->q, &x->best, x->limit, x->share);
+    bool found = put(x->k, p, cut, x->limit, x->share, x->best.last, &q, &a, &spare);
+    mem_drop(spare);
+    return found && a.value <= p->ask.effort.cutoff;
+}
+
 /* Chunks that share a device: at first each is priced under all of its memory, which keeps the bound a bound.  Where they do
  * not fit together, the largest gets less.  Where that is far from enough, or leaves no cuts, each gets the part with which the
  * last answer would be fastest, and the cuts are asked again.  What is over least goes on: peaks of two chunks need not meet,
- * and mem has the last word. */
+ * and mem has the last word.  With a step to beat, it only goes on if that may be. */
 static bool share(const Plan *p, Sharing *x)
 {
     Question q;
@@ -572,7 +591,7 @@ static bool share(const Plan *p, Sharing *x)
         share_out(p, &x->q, x->over < INT64_MAX ? &x->best : NULL, x->limit, x->share);
         try_shares(p, x, &q, &a, &far);
     }
-    return x->over < INT64_MAX;
+    return may_win(p, x);
 }
 
 int part(Plan *p, const Bytes *limit)

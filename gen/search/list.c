@@ -532,7 +532,7 @@ static void try_buckets(Search *s)
 {
     const int best = s->best;
     for (int i = best < 0 ? 0 : -1; i < s->all.n && !is_over(s); i++)
-        if (i != best && buckets_try(&s->all.at[i < 0 ? best : i], i < 0 || s->best < 0 ? 0 : best_step(s)))
+        if (i != best && buckets_try(&s->all.at[i < 0 ? best : i], i < 0 ? 0 : best_step(s)))
             note_best(s, i < 0 ? best : i);
 }
 
