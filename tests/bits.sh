@@ -125,7 +125,7 @@ for type in $types; do
             one "$cc $*" 1 "$cc" "$@"
         fi
     done
-    # other processors, by their cross compilers; s390x has excess precision with -std=c11.  A job has a check of its own for it.
+    # other processors, by cross compilers; s390x has excess precision with -std=c11.  A job has a check of its own for it.
     for arch in aarch64 riscv64 s390x; do
         [ "${SLOW:-0}" = 1 ] || continue
         cross=$arch-linux-gnu-gcc more=
