@@ -118,10 +118,14 @@ one=$(step) eight=$(step --set train.batch.groups=8)
 if [ "$eight" -gt "$one" ] && [ $((eight - one)) -lt $((one / 50)) ]; then pass
 else fault "a step on one GPU: $one ns, with eight groups $eight"; fi
 
-# BERT-large on eight GPUs of 11 GB, with 3.8 of them: the rows before the best ones took all the work.
+# BERT-large on eight GPUs of 11 GB, with 3.8 of them: the rows before the best ones took all the work, and the best one's own
+# share was too little.
 options="examples/bert-large.yaml --devices devices/rtx2080ti.yaml --stages 8 --limit 3807866457"
-all=$(step --schedule auto) row=$(step --schedule zb-h1)
-if [ "$all" -gt 0 ] && [ "$all" -le "$row" ]; then pass; else fault "auto takes $all ns, and zb-h1 $row"; fi
+all=$(step --schedule auto)
+for name in zb-h1 zb-v; do
+    row=$(step --schedule $name)
+    if [ "$all" -gt 0 ] && [ "$all" -le $((row + row / 100)) ]; then pass; else fault "auto takes $all ns, and $name $row"; fi
+done
 
 # Two chunks of zb-v that share a device under its least limit were expected to be slow with a part of it each, and auto
 # took that for proven.

@@ -38,6 +38,7 @@
  */
 #include "search.h"
 #include "budgets.h"
+#include "key.h"
 #include "planner.h"
 
 #include <stdlib.h>
@@ -230,6 +231,23 @@ Plan *offer_rows(const Search *s, Plan *best)
         return NULL;
     note_plan(&first, best);
     return try_rows(s, &first)->plan;
+}
+
+Plan *offer_full(const Search *s, Plan *p)
+{
+    if (purse_left(p->ask.work) > 0)
+        return in_full(s->x, p, p->ask.choice.cuts, ROW_WORK);
+    Search t = {.x = s->x, .ask = s->ask, .best = -1, .cutoff = with_idle(p) + 1};
+    t.ask.work = purse_new(NULL, QUESTION_WORK);
+    t.ask.effort.unseeded = true;
+    Candidate *k = PUSH(&t.all);
+    *k = (Candidate){.x = s->x, .g = p->g, .c = p->c, .m = p->m, .stages = plan_stages(p), .schedule = schedule_of(p->schedule),
+                     .ask = t.ask, .key = numeric_key(p->g, p->m, p->c)};
+    k->ask.choice = p->ask.choice;
+    k->ask.choice.cuts = NULL;
+    search_all(&t);
+    Plan *full = t.best >= 0 ? search_best(&t) : NULL;
+    return full && wins(full, p) ? full : in_full(s->x, p, p->ask.choice.cuts, ROW_WORK);
 }
 
 /* ---- devices of a stage ---------------------------------------------------------------------------------------------- */

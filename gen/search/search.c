@@ -230,7 +230,7 @@ static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan
         if (best && rows && (!row || best->g != row->g))
             row = offer_rows(&s, best);
         if (row && row != best && (!best || wins(row, best)))
-            best = in_full(s.x, row, row->ask.choice.cuts, ROW_WORK);
+            best = offer_full(&s, row);
         if (best && s.loose && best->ask.trials == s.loose)
             best = lay_out_winner(&s, best);
     }
