@@ -22,9 +22,10 @@ enum {
     LAID_OUT = 10,              /* calls that each call of a step that is laid out counts as */
     PASSES = 100,               /* ... and all passes over one operator of a plan, or of a graph that is built */
     ROUNDS = 4,                 /* tries that take a search or several plans each: packed sizes fed back to a planner, chunks
-                                   a device, depths planned with a proof, plans for one moved cut; not tuned */
+                                   a device, depths planned with a proof, plans for one moved cut, lists to climb from; not
+                                   tuned */
     TRIES = 8,                  /* tries that take a plan or a price each: of one bisection of limits, 1/256 of a limit; of
-                                   limits below a plan; of periods, shares, orders and lists to climb from; not tuned */
+                                   limits below a plan; of periods, shares and orders; not tuned */
     NEAR_PART = 16,         /* of a step, that a plan may take longer and still be worth a look: with its cuts packed, with
                                other fates, or without other depths */
     PACKED_PART = 64,           /* what messages and packing decide: of the step, that a row has to promise; of the memory of

@@ -326,8 +326,8 @@ const Actions *lists_of(const Plan *p, const Bytes *limit, const Plans *from)
     open_shop(x);
     Starts all = starts_of(x, from);
     int64_t steps = min_of(OPTIMAL_STEPS, (int64_t)OPTIMAL_MOVES * JOBSHOP_KINDS * x->m * x->chunks);
-    for (int i = 0, fit = 0; i < all.n && fit < TRIES; i++)
-        fit += improve(x, &all.at[i], steps / TRIES);
+    for (int i = 0, fit = 0; i < all.n && fit < ROUNDS; i++)
+        fit += improve(x, &all.at[i], steps / ROUNDS);
     return x->best;
 }
 
