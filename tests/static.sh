@@ -51,7 +51,7 @@ if readelf -d "$again/train" 2>/dev/null | grep -q NEEDED; then fault "LINK=stat
 made "the first link" 1 '^  link train$' ISA=
 made "another ISA" $((kernels + 1)) '^  compile rt/op/\|^  link train$' ISA=-DOTHER
 touch "$again/rt/op/gemm.h"
-leaners=$(grep -l 'include "\(gemm\|attend\)\.h"' "$again"/rt/op/*.c | wc -l)
+leaners=$(grep -l 'include "\(gemm\|attend\|pointwise\)\.h"' "$again"/rt/op/*.c | wc -l)
 made "a header" $((leaners + 1)) '^  compile rt/op/\|^  link train$' ISA=-DOTHER
 made "make -s" 0 '^' -s ISA=
 made "make V=1" 1 " .*-o train " V=1 ISA= LINK=static

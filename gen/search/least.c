@@ -105,7 +105,7 @@ static Plan *ask(Least *l, Bytes limit, bool no_offload, How how, Plan **failed)
     Ask one = {.choice.no_offload = no_offload,
                .effort = {.first_fit = how != FAST, .any_arena = how != WHOLE, .unproven = how == FAST},
                .more = (l->full->train.micro - l->m->train.micro) / l->m->plan.replicas,
-               .work = purse_new(l->work, how == FAST ? QUESTION_WORK : ROW_WORK),
+               .work = purse_new(l->work, how == FAST ? QUESTION_WORK : 2 * ROW_WORK),
                .trials = how == FAST ? purse_new(NULL, LEAST_STEPS / TRIES) : l->trials};
     return search_with(l->x, limited(l, limit), &one, failed);
 }
