@@ -17,13 +17,14 @@ enum {
     FIRST_WORK = 100000000,     /* ... while no plan is found; of all rows; of all remedies of a report that nothing fits */
     QUESTION_WORK = 25000000,   /* ... of one of them, of a row of a table, of one more question about a plan; then the first
                                    choices that fit are the answer */
-    ROW_WORK = 2500000,         /* ... of a row that schedule: auto tries beside gpipe and 1f1b, and of a target for the plan of
-                                   least bytes */
+    ROW_WORK = 2500000,         /* ... of a row that schedule: auto tries beside gpipe and 1f1b, and twice as many of a target for
+                                   the plan of least bytes */
     LAID_OUT = 10,              /* calls that each call of a step that is laid out counts as */
     PASSES = 100,               /* ... and all passes over one operator of a plan, or of a graph that is built */
     ROUNDS = 4,                 /* tries that take a search or several plans each: packed sizes fed back to a planner, chunks
                                    a device, depths planned with a proof, plans for one moved cut, lists to climb from; not
-                                   tuned */
+                                   tuned.  With a plan to prove, so many times REACHED_RUNS: a gap of bench/gap.sh is 9 % for
+                                   15 */
     TRIES = 8,                  /* tries that take a plan or a price each: of one bisection of limits, 1/256 of a limit; of
                                    limits below a plan; of periods, shares and orders; not tuned */
     NEAR_PART = 16,         /* of a step, that a plan may take longer and still be worth a look: with its cuts packed, with
@@ -61,7 +62,8 @@ enum {
 enum {
     FATE_TENSORS = 12,          /* kept or made again: so many choices of a run are all tried, and by planner brute too */
     HUNT_CALLS = 50000,         /* calls replayed by a larger run: three times as many changed no plan by a ten-millionth */
-    LEAST_REPLAYS = 40,         /* ... and this at least, however long a replay is */
+    LEAST_REPLAYS = 40,         /* ... and this at least, however long a replay is; five times as many for each order of sending
+                                   tensors away: with as many mobilenetv2 on three A100 wants 0.3 % more memory */
     KNAPSACK_WIDTH = 512,       /* points of a row of the table: its memory is width times layers */
     HALVINGS = 12,              /* of the bytes that a knapsack frees, a floor's interval, the longest full chunk's time */
     PRICE_CLASSES = 32,         /* prices a byte that a floor tells apart: its cost grows with them */

@@ -398,7 +398,7 @@ static void prove(ExactSearch *s)
     if (s->best.value == NEVER || s->r->share > 1)
         return;
     if (out_of_runs(s)) {
-        s->r->runs = 0;
+        s->r->most *= ROUNDS;
         tighten(s);
     }
     s->buys = s->priced + BOUGHT_OPERATORS;

@@ -120,7 +120,7 @@ void send(Hunt *h)
 {
     int budget = h->budget > 0 ? h->budget : 0;
     for (MemoryOrder way = ORDER_FREE_TIME; way <= ORDER_SAVING; way++) {
-        h->budget = h->spent ? 0 : budget + LEAST_REPLAYS;
+        h->budget = h->spent ? 0 : budget + 5 * LEAST_REPLAYS;
         if (h->spent && h->load.need <= h->limit)
             return;
         if (h->memory_order == ORDER_AUTO || h->memory_order == way)
