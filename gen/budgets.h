@@ -17,7 +17,7 @@ enum {
     FIRST_WORK = 100000000,     /* ... while no plan is found; of all rows; of all remedies of a report that nothing fits */
     QUESTION_WORK = 25000000,   /* ... of one of them, of a row of a table, of one more question about a plan; then the first
                                    choices that fit are the answer */
-    ROW_WORK = 2500000,         /* ... of a row that schedule: auto tries beside gpipe and 1f1b, and twice as many of a target for
+    ROW_WORK = 2500000,         /* ... of a row that schedule: auto tries beside gpipe and 1f1b; twice as many of a target for
                                    the plan of least bytes */
     LAID_OUT = 10,              /* calls that each call of a step that is laid out counts as */
     PASSES = 100,               /* ... and all passes over one operator of a plan, or of a graph that is built */
