@@ -114,8 +114,8 @@ static void check_copies(const Plan *p, int device)
 {
     enum { MADE_HERE, OUT, AWAY, IN, BACK };
     const Actions *list = &p->dev.at[device].list;
-    size_t micro = (size_t)p->g->micro;
-    char *state = alloc((size_t)p->g->tensor.n * micro);
+    const size_t micro = (size_t)p->g->micro, all = p->dev.at[device].copies ? (size_t)p->g->tensor.n * micro : 0;
+    char *state = alloc(all);
     const Action **open = alloc(sizeof *open * (size_t)(p->dev.at[device].copies + 1));
     for (int i = 0; i < list->n; i++) {
         const Action *k = &list->at[i], **at = open + k->request;
@@ -136,7 +136,7 @@ static void check_copies(const Plan *p, int device)
         *at = wait ? NULL : k;
         *s = (char)(want + 1);
     }
-    for (size_t i = 0; i < (size_t)p->g->tensor.n * micro; i++)
+    for (size_t i = 0; i < all; i++)
         if (state[i] != MADE_HERE && state[i] != BACK)
             die("device %d: %s, micro-batch %d, never comes back", device, p->g->tensor.at[i / micro].name, (int)(i % micro));
 }

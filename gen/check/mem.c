@@ -33,6 +33,7 @@ typedef struct {
     const int *later;           /* value_uses() */
     int *made;                  /* [way * states + state] 1 + its own buffer of the state; 0: none */
     int *partials;              /* [way * states + state] norms in this device's own vector */
+    int *const *parts;          /* [state][(device + 1) * ways + way] partial norms of a device; [0] of all */
     int *slot;                  /* [pool] that the action at hand names; 0 of all others */
     VEC(MemOperand) operand;    /* scratch: the buffers of a call */
     const Action *k;
@@ -52,16 +53,29 @@ static int *partials(Memory *m, int state, int of)
     return &m->partials[of * m->p->g->state.n + state];
 }
 
-/* Partial norms that device d (all: -1) puts into a vector of that pipeline. */
-static int partials_of(const Plan *p, int state, int d, int way)
+/* Counted once for all messages: those that each device puts into a vector of that pipeline. */
+static int **count_parts(const Plan *p)
 {
-    int n = 0;
+    const int ways = plan_ways(p);
+    int **parts = alloc(sizeof *parts * (size_t)p->g->state.n);
     for (int o = p->g->nb; o < p->g->op.n; o++)
         for (EACH(const Arg, a, p->g->op.at[o].arg)) {
-            bool here = d < 0 || device_of(p, plan_replica(p, d) * plan_ways(p) + way, o) == d;
-            n += a->kind == ARG_UPDATE && a->state && a->index == state && here;
+            if (a->kind != ARG_UPDATE || !a->state || p->g->state.at[a->index].kind != S_NORM)
+                continue;
+            int *n = parts[a->index] = parts[a->index] ? parts[a->index] : alloc(sizeof *n * (size_t)((p->devices + 1) * ways));
+            n[0]++;
+            for (int row = 0; row < plan_rows(p); row++) {
+                int d = device_of(p, row, o);
+                n[(d + 1) * ways + row % ways] += row / ways == plan_replica(p, d);
+            }
         }
-    return n;
+    return parts;
+}
+
+/* Partial norms that device d (all: -1) puts into a vector of that pipeline. */
+static int partials_of(const Memory *m, int state, int d, int way)
+{
+    return m->parts[state] ? m->parts[state][(d + 1) * plan_ways(m->p) + way] : 0;
 }
 
 /* So many parameters' blocks are in the device's own vector: with all of them it is that of its row. */
@@ -177,7 +191,7 @@ static CheckValue read_state(Memory *m, const Op *o, const Arg *a)
                                    : value_norm(a->index, *partials(m, a->index, 0), m->step);
     case S_NORM:
         return value_norm(a->index, a->kind == ARG_UPDATE ? *partials(m, a->index, way(m))
-                                                          : partials_of(m->p, a->index, -1, 0), m->step);
+                                                          : partials_of(m, a->index, -1, 0), m->step);
     case S_CLIP:
         return value_state(a->index, m->step + 1);
     case S_VALUES:
@@ -366,7 +380,7 @@ static CheckValue moved_value(const Memory *m, const Action *k, int from)
         return value_gradient(k->state, !across ? whole(m)
                               : value_subtree(m->p, from, chunk, k->back ? plan_depth(m->p, chunk) : k->tree_level), m->step);
     case S_BLOCKS: return value_gradient(k->state, value_subtree(m->p, from, -1, k->tree_level), m->step);
-    case S_NORM: return value_norm(k->state, partials_of(m->p, k->state, from, way(m)), m->step);
+    case S_NORM: return value_norm(k->state, partials_of(m, k->state, from, way(m)), m->step);
     case S_PARAM: case S_COPY:
         return value_state(k->state, m->step + !value_filled(m->p, k->state));
     default:     return value_state(k->state, m->step + 1);         /* clip factors and weights of this update */
@@ -483,7 +497,7 @@ static void run_move(Memory *m, const Action *k)
         int held = made_here(m, k->state, way(m));
         if (held < 0)
             die("device %d gathers norms and has none of its own", m->device);
-        int *sum = partials(m, k->state, way(m)), more = partials_of(m->p, k->state, k->from_device, way(m));
+        int *sum = partials(m, k->state, way(m)), more = partials_of(m, k->state, k->from_device, way(m));
         expect(m, k->buf, k->slot, value_norm(k->state, more, m->step), "gather");
         expect(m, held, 0, value_norm(k->state, *sum, m->step), "gather");
         *sum += more;
@@ -567,9 +581,10 @@ static void claim_states(Memory *m)
 void check_mem(const Plan *p)
 {
     const int *later = value_uses(p->g);
+    int *const *parts = count_parts(p);
     for (int d = 0; d < p->devices; d++) {
         void *mark = mem_mark();
-        Memory m = {.p = p, .device = d, .overlap = order_overlap(p), .slots = 1, .later = later};
+        Memory m = {.p = p, .device = d, .overlap = order_overlap(p), .slots = 1, .later = later, .parts = parts};
         for (EACH(const Pool, x, p->pool))
             m.slots = x->birth == AT_ALWAYS && x->count > m.slots ? x->count : m.slots;
         m.made = alloc(sizeof(int) * (size_t)p->g->state.n * (size_t)plan_ways(p));

@@ -24,7 +24,8 @@ typedef struct {
     const Plan *p;
     const Actions *list;        /* by device */
     VEC(SimLane) lane;
-    Ns *wire;                   /* [from * devices + to]: busy until */
+    Ints *of;                   /* [from * devices + to]: its lanes */
+    Ns *wire;                   /* the same: busy until */
 } SimTimes;
 
 static const Actions *list_of(const SimTimes *x, int device)
@@ -34,9 +35,11 @@ static const Actions *list_of(const SimTimes *x, int device)
 
 static int lane_of(SimTimes *x, int from, int to, int tag)
 {
-    for (int i = 0; i < x->lane.n; i++)
-        if (x->lane.at[i].from == from && x->lane.at[i].to == to && x->lane.at[i].tag == tag)
-            return i;
+    Ints *of = &x->of[from * x->p->devices + to];
+    for (int i = 0; i < of->n; i++)
+        if (x->lane.at[of->at[i]].tag == tag)
+            return of->at[i];
+    *PUSH(of) = x->lane.n;
     *PUSH(&x->lane) = (SimLane){.from = from, .to = to, .tag = tag};
     return x->lane.n - 1;
 }
@@ -138,7 +141,9 @@ static void check_copies(const Plan *p, int device, const Actions *list)
 
 static Ns check_list(const Plan *p, bool eval, int steps)
 {
-    SimTimes x = {.p = p, .list = order_lists(p, eval, steps), .wire = alloc(sizeof(Ns) * (size_t)(p->devices * p->devices))};
+    const size_t pairs = (size_t)(p->devices * p->devices);
+    SimTimes x = {.p = p, .list = order_lists(p, eval, steps), .of = alloc(sizeof *x.of * pairs),
+                  .wire = alloc(sizeof(Ns) * pairs)};
     End **end = alloc(sizeof *end * (size_t)p->devices);
     Ns last = 0;
     for (int d = 0; d < p->devices; d++)

@@ -154,14 +154,13 @@ static int handle_of(Lower *w, const Op *o)
 {
     const char *key = o->call;
     bool wanted = false;
-    for (int i = 0; i < o->arg.n; i++) {
-        const Arg *a = &o->arg.at[i];
+    for (EACH(const Arg, a, o->arg))
         wanted |= a->kind == ARG_HANDLE;
-        if (a->kind == ARG_INT && arg_role(a) != ROLE_SITE)
-            key = strf("%s %lld", key, (long long)a->i);
-    }
     if (!wanted)
         return -1;
+    for (EACH(const Arg, a, o->arg))
+        if (a->kind == ARG_INT && arg_role(a) != ROLE_SITE)
+            key = strf("%s %lld", key, (long long)a->i);
     for (int i = 0; i < w->handle.n; i++)
         if (strcmp(w->handle.at[i], key) == 0)
             return i;

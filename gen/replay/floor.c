@@ -279,10 +279,8 @@ static Bytes states_of(const Floor *x, int first, int last, int chunk)
 {
     States a = x->states[first], b = x->states[last + 1];
     Bytes guests = 0;
-    for (int i = 0; i < x->visit.n; i++) {
-        const Visit *k = &x->visit.at[i];
+    for (EACH(const Visit, k, x->visit))
         guests += k->before < first && first <= k->op && k->op <= last ? k->guest : 0;
-    }
     return guests + live_states(x->live, chunk, (States){b.once - a.once, b.sums - a.sums, b.version - a.version});
 }
 
@@ -290,10 +288,8 @@ static Bytes states_of(const Floor *x, int first, int last, int chunk)
 static Bytes visiting(const Floor *x, int first, int last)
 {
     Bytes sum = 0;
-    for (int i = 0; i < x->visit.n; i++) {
-        const Visit *k = &x->visit.at[i];
+    for (EACH(const Visit, k, x->visit))
         sum += first <= k->maker && k->maker <= last && last < k->op ? k->sum : 0;
-    }
     return sum;
 }
 

@@ -117,8 +117,7 @@ static int kind_of(const Action *k, int chunk)
 /* Of moments between the same computations those where most rests. */
 static void add_moment(Moments *list, ReplayMoment m)
 {
-    for (int i = 0; i < list->n; i++) {
-        ReplayMoment *y = &list->at[i];
+    for (EACH(ReplayMoment, y, *list)) {
         if (memcmp(y, &m, offsetof(ReplayMoment, rest)))
             continue;
         if (y->rest >= m.rest && y->hold >= m.hold)
@@ -208,8 +207,7 @@ void index_moments(Live *x, int chunk)
     for (int i = 0; i < list->n; i++)
         left += list->at[i].chunk == chunk && kind_of(&list->at[i], chunk) > FORWARD;
     x->alone[chunk] = x->apart[chunk] = true;
-    for (int i = 0; i < list->n; i++) {
-        const Action *k = &list->at[i];
+    for (EACH(const Action, k, *list)) {
         bool other = kind_of(k, k->chunk) != NONE && k->chunk != chunk;
         begun |= kind_of(k, chunk) > FORWARD;
         left -= kind_of(k, chunk) > FORWARD;

@@ -199,8 +199,7 @@ static void plan_windows(Live *x, struct ReplayCopies *w)
     CopyList l = {w->at.at, w->step.at, w->at.n - 1, w->step.n - 1, x->p->ask.choice.copy_slack};
     copies_out(&l, w->copy.at, w->out_order.at, w->copy.n);
     copies_in(&l, w->copy.at, w->in_order.at, w->copy.n);
-    for (int i = 0; i < w->copy.n; i++) {
-        const CopyTime *c = &w->copy.at[i];
+    for (EACH(const CopyTime, c, w->copy)) {
         Bytes bytes = x->away[c->away].bytes;
         w->beside.at[c->out].out += bytes;
         w->beside.at[c->sent].sent += bytes;

@@ -32,11 +32,6 @@
 
 /* ---- backward as a line ------------------------------------------------------------------------------------------ */
 
-static bool is_local(const Live *x, int t)
-{
-    return index_own(x, t);
-}
-
 static bool rests(const Live *x, int t)
 {
     return rebuild_saved(&x->back, t);
@@ -154,11 +149,6 @@ static Bytes most_alive(Live *x)
     return most;
 }
 
-static bool leaves(const Live *x, int t)
-{
-    return index_leaves(x, t);
-}
-
 static Bytes most_forward(Live *x)
 {
     start(x);
@@ -172,9 +162,9 @@ static Bytes most_forward(Live *x)
         x->away[i].after = x->to[2 * x->away[i].tensor] + 1;
     for (int i = 0; i < x->n; i++) {
         int k = x->sequence[i], t = k / 2;
-        if (!is_local(x, t))
+        if (!index_own(x, t))
             x->from[k] = 0;
-        if (rests(x, t) || leaves(x, t))
+        if (rests(x, t) || index_leaves(x, t))
             x->to[k] = x->at - 1;
     }
     return most_alive(x);
@@ -185,7 +175,7 @@ static Bytes most_forward(Live *x)
 static bool held(const Live *x, int k)
 {
     bool before = x->from[k] < x->inputs || (k % 2 == 0 && rests(x, k / 2)) ||
-                  (!is_local(x, k / 2) && !(x->grad[k / 2] && index_company(x, k / 2) == ALONE));
+                  (!index_own(x, k / 2) && !(x->grad[k / 2] && index_company(x, k / 2) == ALONE));
     return x->to[k] >= x->inputs && before;
 }
 
@@ -195,14 +185,14 @@ static int begins(const Live *x, int k)
 {
     if (k % 2 == 0 && rests(x, k / 2))
         return 0;
-    return is_local(x, k / 2) ? x->from[k] : x->from[k] < x->inputs ? 0 : x->inputs;
+    return index_own(x, k / 2) ? x->from[k] : x->from[k] < x->inputs ? 0 : x->inputs;
 }
 
 /* The last call beside which it is there.  A tensor that leaves is there to the end of I or W. */
 static int ends(const Live *x, int k, int sends)
 {
     int end = x->from[k] < x->inputs ? x->inputs : x->lines, to = x->to[k];
-    bool leaving = leaves(x, k / 2), still = sends == OWN && k % 2 == 0 && rests(x, k / 2);
+    bool leaving = index_leaves(x, k / 2), still = sends == OWN && k % 2 == 0 && rests(x, k / 2);
     if (leaving && (x->grad[k / 2] || still))
         to = to > end - 1 ? to : end - 1;
     return leaving && sends == NEAR && x->grad[k / 2] && to >= x->inputs ? x->lines - 1 : to;
@@ -321,15 +311,15 @@ static Bytes take_states(Live *x)
 static void cross(Live *x, int t, int kind, bool late, Border *b)
 {
     bool grad = x->grad[t];
-    int far = leaves(x, t) ? index_far(x, t) : 0;
-    if (leaves(x, t) && grad) {
+    int far = index_leaves(x, t) ? index_far(x, t) : 0;
+    if (index_leaves(x, t) && grad) {
         *border_out(b, far, kind) += kind == BACKWARD && late ? 0 : x->bytes[t];
         b->out[DONE] += kind == BACKWARD ? x->bytes[t] : 0;
-    } else if (leaves(x, t)) {
+    } else if (index_leaves(x, t)) {
         *border_out(b, far, FORWARD) += rests(x, t) ? 0 : x->bytes[t];
         *border_out(b, far, GONE) += rests(x, t) && late ? 0 : x->bytes[t];
         b->out[PAST] += x->bytes[t];
-    } else if (!is_local(x, t) && x->maker[t] >= 0) {
+    } else if (!index_own(x, t) && x->maker[t] >= 0) {
         b->in[grad ? kind : FORWARD] += x->bytes[t];
         b->in[DONE] += grad && kind == WEIGHT && index_company(x, t) == ALONE ? x->bytes[t] : 0;
     }
@@ -380,8 +370,7 @@ static void take_times(Live *x)
 Bytes live_moments(const Live *x, int chunk, const Border *b, const Bytes *alive, const Load *l)
 {
     Bytes most = 0;
-    for (int i = 0; i < x->moment[chunk].n; i++) {
-        const ReplayMoment *m = &x->moment[chunk].at[i];
+    for (EACH(const ReplayMoment, m, x->moment[chunk])) {
         int kind = moment_kind(m);
         Bytes within = alive[alive[kind] ? kind : m->now];
         Bytes between = moment_brought(m, l, b) + moment_sent(&m->due, b);

@@ -133,13 +133,16 @@ static int first_row(const Plan *p, int device)
     die("replica: device %d has no chunk", device);
 }
 
+/* Asked for each action: the rows are looked at where there is a choice. */
 int plan_replica(const Plan *p, int device)
 {
-    return first_row(p, device) / plan_ways(p);
+    return plan_replicas(p) == 1 ? 0 : first_row(p, device) / plan_ways(p);
 }
 
 int plan_twin(const Plan *p, int device, int replica)
 {
+    if (plan_replicas(p) == 1)
+        return device;
     int row = first_row(p, device), ways = plan_ways(p);
     return plan_home(p, replica * ways + row % ways, chunk_there(p, device, row));
 }

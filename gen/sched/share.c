@@ -104,7 +104,7 @@ static bool joins(const Plan *p, int param)
 int plan_joins_op(const Plan *p, int op)
 {
     const Op *o = &p->g->op.at[op];
-    int param = (o->phase == PH_U && op_is(o, TRAIT_TIE)) ? update_param(p->g, o) : -1;
+    int param = o->phase == PH_U && plan_levels(p) > 0 && op_is(o, TRAIT_TIE) ? update_param(p->g, o) : -1;
     return param >= 0 && joins(p, param) ? param : -1;
 }
 
@@ -112,10 +112,10 @@ bool *plan_joined(const Plan *p)
 {
     const Graph *g = p->g;
     bool *tied = alloc((size_t)g->state.n + 1), *joined = alloc((size_t)g->state.n + 1);
-    for (int o = g->nb; o < g->op.n; o++)
+    for (int o = g->nb; o < g->op.n && plan_levels(p) > 0; o++)
         if (plan_joins_op(p, o) >= 0)
             tied[plan_joins_op(p, o)] = true;
-    for (int s = 0; s < g->state.n; s++)
+    for (int s = 0; s < g->state.n && plan_levels(p) > 0; s++)
         joined[s] = g->state.at[s].kind == S_GRAD && (tied[g->state.at[s].param] || plan_returns(p, g->state.at[s].param));
     return joined;
 }
