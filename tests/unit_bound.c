@@ -120,7 +120,7 @@ static void test_rounds(int m, int quarters)
     const Facts *x = facts_of(&q);
     const int last[2] = {0, 1};
     const Price *price[2] = {price_best(prices, 0, 0, 0), price_best(prices, 1, 1, 1)};
-    Ns bound = bound_plan(x, last, price), value = preview(preview_open(x), last, price);
+    Ns bound = bound_plan(x, last, price), value = preview(preview_open(x), last, price, INT64_MAX);
     check(bound == want, "rounds, m=%d l=%d/4: a bound of %lld, not %lld", m, quarters, (long long)bound, (long long)want);
     check(bound <= value, "rounds, m=%d l=%d/4: a bound of %lld, a step of %lld", m, quarters, (long long)bound,
           (long long)value);

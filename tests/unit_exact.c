@@ -509,6 +509,8 @@ static void test_seeds(int graphs)
         Question q = ask(w, some_limits(w), "step");
         Answer a = {0};
         bool any = exact(&q, &a);
+        const Facts *facts = facts_of(&q);
+        Preview *view = preview_open(facts);
         for (const Planner *k = planners; k->name; k++) {
             Answer b = {0};
             if (!k->seed || !k->plan(&q, &b))
@@ -519,7 +521,13 @@ static void test_seeds(int graphs)
                 price[s] = price_best(q.prices, s ? b.last[s - 1] + 1 : 0, b.last[s], s);
                 fits &= price[s]->fits;
             }
-            Ns value = fits ? preview(preview_open(facts_of(&q)), b.last, price) : INT64_MAX;
+            Ns value = fits ? preview(preview_open(facts), b.last, price, INT64_MAX) : INT64_MAX;
+            /* One that was open before, with other cuts, and with something to beat. */
+            for (Ns most = value; fits && most > 1; most /= 2) {
+                Ns less = preview(view, b.last, price, most), more = preview(view, b.last, price, 2 * value - most + 1);
+                check(less >= most && more == value, "seed %d: %s: below %lld %lld, above it %lld, not %lld", i, k->name,
+                      (long long)most, (long long)less, (long long)more, (long long)value);
+            }
             check(!fits || (any && a.value <= value), "seed %d: %s has %lld, exact %lld", i, k->name, (long long)value,
                   any ? (long long)a.value : -1);
         }

@@ -93,7 +93,7 @@ static const Price *run(Brute *x, int chunk, int first, int last)
 static void compare(Brute *x)
 {
     bool bound = !strcmp(x->q->objective, "bound") || !x->x->step;
-    Ns value = bound ? bound_plan(x->x, x->last, x->price) : preview(x->view, x->last, x->price);
+    Ns value = bound ? bound_plan(x->x, x->last, x->price) : preview(x->view, x->last, x->price, x->value);
     if (value >= x->value)
         return;
     x->value = value;

@@ -34,11 +34,12 @@
 
 /* ---- comparing plans --------------------------------------------------------------------------------------------- */
 
-static Ns value_of(ExactSearch *s, const int *last, const Price *const *price)
+/* The value of a plan; where it is no less than `most`, any such time: a bound tells most of those from the others. */
+static Ns value_below(ExactSearch *s, const int *last, const Price *const *price, Ns most)
 {
-    if (s->by_bound || !s->x->step)
-        return bound_plan(s->x, last, price);
-    return preview(s->view, last, price);
+    const bool plays = !s->by_bound && s->x->step;
+    const Ns least = plays && (most == NEVER || s->shorter) ? 0 : bound_plan(s->x, last, price);
+    return plays && least < most ? preview(s->view, last, price, most) : least;
 }
 
 static void keep_best(ExactSearch *s, const int *last, const Price *const *price, Ns value, int *fate)
@@ -57,8 +58,8 @@ static void pay_preview(ExactSearch *s)
     prices_pay(s->q->prices, actions > SHORTER_PLACES ? 2 * (actions - SHORTER_PLACES) : 0);
 }
 
-/* The value of a cut by what is known of its chunks' costs: never more than its true value. */
-static Ns promise(ExactSearch *s, const int *last)
+/* The value of a cut by what is known of its chunks' costs: never more than its true value.  most: as above. */
+static Ns promise(ExactSearch *s, const int *last, Ns most)
 {
     for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1) {
         Ns time = reach_time(s->r, c, first, last[c]);
@@ -70,7 +71,7 @@ static Ns promise(ExactSearch *s, const int *last)
         s->price[c] = &s->guess[c];
     }
     pay_preview(s);
-    return value_of(s, last, s->price);
+    return value_below(s, last, s->price, most);
 }
 
 static const Price *buy(ExactSearch *s, int chunk, int first, int last)
@@ -122,6 +123,7 @@ static int *fates_of(const ExactSearch *s)
 static int *hide(ExactSearch *s, const int *last, Ns *value)
 {
     bool any = false;
+    bound_ends(s->x, last, s->ends);
     for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1) {
         const Price *was = s->price[c];
         if (was->dropped == 0)
@@ -130,9 +132,11 @@ static int *hide(ExactSearch *s, const int *last, Ns *value)
         *price = price_with(s->q->prices, first, last[c], c, s->all);
         if (!price->fits || price->backward - price->early >= was->backward - was->early)
             continue;
-        s->price[c] = price;
         pay_preview(s);
-        Ns now = value_of(s, last, s->price);
+        if (!s->shorter && bound_priced(s->x, c, first, last[c], price, &s->ends[c]) >= *value)
+            continue;
+        s->price[c] = price;
+        Ns now = preview(s->view, last, s->price, *value);
         s->price[c] = now < *value ? price : was;
         any |= now < *value;
         *value = now < *value ? now : *value;
@@ -143,8 +147,9 @@ static int *hide(ExactSearch *s, const int *last, Ns *value)
 bool exact_judge(ExactSearch *s, const int *last)
 {
     int *fate = NULL;
-    Ns promised = promise(s, last);
-    if (promised >= s->best.value)
+    const Ns best = s->best.value, near = s->all && best < NEVER / 2 ? best + best / (NEAR_PART - 1) + 2 : best;
+    Ns promised = promise(s, last, best);
+    if (promised >= best)
         return false;
     for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1) {
         s->price[c] = buy(s, c, first, last[c]);
@@ -152,10 +157,10 @@ bool exact_judge(ExactSearch *s, const int *last)
             return false;
     }
     s->least = promised < s->least ? promised : s->least;
-    Ns value = value_of(s, last, s->price);
-    if (s->all && value - value / NEAR_PART < s->best.value)
+    Ns value = value_below(s, last, s->price, near);
+    if (s->all && value - value / NEAR_PART < best)
         fate = hide(s, last, &value);
-    if (value >= s->best.value)
+    if (value >= best)
         return false;
     if (s->met)
         meet(s, last, value);
@@ -174,7 +179,7 @@ bool exact_judge_with(ExactSearch *s, const int *last, int *fate)
             return false;
     }
     pay_preview(s);
-    Ns value = value_of(s, last, s->price);
+    Ns value = value_below(s, last, s->price, s->best.value);
     if (value >= s->best.value)
         return false;
     keep_best(s, last, s->price, value, fate);
@@ -315,20 +320,16 @@ static void try_longer(ExactSearch *s)
         }
 }
 
-/* Another planner's cut with the cheapest fates, and with its own. */
-static void take_seed(ExactSearch *s, const Answer *a)
-{
-    exact_judge(s, a->last);
-    if (a->fate)
-        exact_judge_with(s, a->last, a->fate);
-}
-
+/* Other planners' cuts with the cheapest fates, and with their own. */
 static void try_seeds(ExactSearch *s)
 {
     for (const Planner *k = s->q->seeds; k && k->name && !prices_spent(s->q->prices); k++) {
         Answer a = {0};
-        if (k->seed >= s->q->n && k->plan(s->q, &a))
-            take_seed(s, &a);
+        if (k->seed < s->q->n || !k->plan(s->q, &a))
+            continue;
+        exact_judge(s, a.last);
+        if (a.fate)
+            exact_judge_with(s, a.last, a.fate);
     }
 }
 
@@ -346,7 +347,7 @@ static bool branch(ExactSearch *s, int c, int first, Ns head, int64_t end)
     const Reach *r = s->r;
     if (c == s->q->chunks) {
         int *last = s->last;
-        Ns least = r->apart ? promise(s, last) : NEVER;
+        Ns least = r->apart ? promise(s, last, s->least) : NEVER;
         s->least = least < s->least ? least : s->least;
         if (!r->apart && exact_judge(s, last) && s->best.value > s->refuted + 1)
             reach(s->r, s->best.value - 1);
@@ -495,7 +496,7 @@ static void try_any(ExactSearch *s)
     s->r->cut = s->q->cut;
     s->x->step = step;
     if (step && s->best.value != NEVER)
-        s->best.value = value_of(s, s->best.last, s->best.price);
+        s->best.value = value_below(s, s->best.last, s->best.price, NEVER);
 }
 
 /* ---- the planner ------------------------------------------------------------------------------------------------- */
@@ -521,14 +522,13 @@ static ExactSearch begin(const Question *q)
     ExactSearch s = {.q = q, .x = facts_of(q), .best = {.value = NEVER}, .by_bound = !strcmp(q->objective, "bound")};
     size_t chunks = (size_t)q->chunks;
     s.all = s.x->step && !s.by_bound && q->p->m->plan.recompute == RECOMPUTE_AUTO ? keep_fates(q->p, true) : NULL;
+    s.shorter = q->p->ask.more > 0;
     s.r = reach_open(s.x);
     s.view = preview_open(s.x);
-    s.best.last = alloc(sizeof(int) * chunks);
-    s.best.price = alloc(sizeof(Price *) * chunks);
+    s.best.last = alloc(sizeof(int) * chunks), s.best.price = alloc(sizeof(Price *) * chunks);
     s.list = alloc(sizeof *s.list * chunks);
-    s.last = alloc(sizeof(int) * chunks);
-    s.price = alloc(sizeof(Price *) * chunks);
-    s.guess = alloc(sizeof(Price) * chunks);
+    s.last = alloc(sizeof(int) * chunks), s.price = alloc(sizeof(Price *) * chunks);
+    s.guess = alloc(sizeof(Price) * chunks), s.ends = alloc(sizeof(Share) * chunks);
     s.buys = BOUGHT_OPERATORS;
     s.closed = s.refuted = frontier_bound(frontier_open(s.x), bound_closed(s.x) - 1);
     return s;

@@ -26,6 +26,7 @@ typedef struct {
     int *class;                 /* by chunk: of its device */
     bool step;                  /* the objective is the time of a step; else the longest chunk or transfer: where it is
                                    asked for, and where steps overlap */
+    int ahead;                  /* order_slack(), which reads all lists */
     bool split;                 /* weight gradients are computations of their own: nothing must follow them but the update */
     Ns **time, **forward, **back, **weight;     /* [class][i]: of operators 0..i-1: all, forward, backward, W of it */
     Ns **apart;                 /* [class][i]: what operator i takes more at the begin of a run than behind the one before it */
@@ -35,6 +36,7 @@ typedef struct {
     VEC(ExactEdge) edge;        /* by tensor; of one tensor those that read it first */
     int *warm, *cool;           /* by chunk: its forwards before its first backward, its backwards after its last forward */
     int *flight;                /* by chunk: a forward follows the backward of so many micro-batches before it */
+    int64_t *rounds;            /* by chunk: such forwards behind each other, before the last */
     Ns *load;                   /* [i]: of data inputs that operators 0..i-1 read first, for every micro-batch */
     VEC(ExactReader) reader;    /* of data inputs: by input, then by operator */
     Ns **update;                /* [class][i]: of the parameters at home in 0..i-1 */
@@ -77,8 +79,11 @@ typedef struct {
 Share bound_share(const Facts *x, int chunk, int first, int last);
 /* A bound of the step: the chunk takes `time` a micro-batch, `head` precedes it and `path` follows it. */
 Ns bound_chunk(const Facts *x, int chunk, int first, int last, Ns time, Ns head, Ns path);
+/* The same of a chunk of a plan, with what is known of its ends. */
+Ns bound_priced(const Facts *x, int chunk, int first, int last, const Price *price, const Share *at);
+/* By chunk: what must precede it, and the way of a micro-batch from it to the end and back, in base times. */
+void bound_ends(const Facts *x, const int *last, Share *at);
 Ns bound_plan(const Facts *x, const int *last, const Price *const *price);
-Ns bound_transfer(const Facts *x, int chunk, int cut);      /* all that crosses the cut, one way after the other */
 
 /* preview_ends.c: actions before, between and after the computations of a step.  chunk is by forward operator, now by
  * device. */
@@ -94,7 +99,7 @@ Ns  *finish_least(const Facts *x);
 /* preview.c: the time of a step, predicted from the times and messages of chunks.  price is by chunk. */
 typedef struct Preview Preview;
 Preview *preview_open(const Facts *x);
-Ns preview(Preview *v, const int *last, const Price *const *price);
+Ns preview(Preview *v, const int *last, const Price *const *price, Ns most);    /* no less than `most`: any such time */
 
 /* ---- exact.c ------------------------------------------------------------------------------------------------------- */
 /* the halves of the exact search.  reach.c decides whether a target is possible, by floors and the prices known so far.
@@ -106,7 +111,8 @@ Frontier *frontier_open(const Facts *x);
 bool frontier(const Frontier *k, Ns target, ExactWindow *window);
 Ns   frontier_bound(const Frontier *k, Ns refuted);     /* the largest target that it refutes */
 
-typedef struct { Ns floor; const Price *price; } ExactRun;      /* price_floor(), -1: nobody has asked; NULL: not bought */
+/* time: of the price, or price_floor(); -1: nobody has asked.  price: NULL: not bought */
+typedef struct { Ns time; const Price *price; } ExactRun;
 typedef struct { int from; VEC(ExactRun) at; } ExactRuns;       /* those that end at `from` and behind it */
 typedef struct {
     const Facts *x;
@@ -163,6 +169,8 @@ typedef struct {
     int *last;                  /* of the plan at hand */
     const Price **price;
     Price *guess;
+    Share *ends;                /* bound_ends() of the cuts at hand */
+    bool shorter;               /* the lists have a part of all micro-batches: a bound may be above a preview */
     Branches *list;             /* by chunk: of branch and bound */
     bool many;                  /* some device has several chunks */
     const int *all;             /* by tensor: fates with all dropped that may be; NULL: there is no choice, or no step */

@@ -45,8 +45,7 @@ static void find_edges(Facts *x)
 {
     const Graph *g = x->q->p->g;
     for (int o = 0; o < g->nb; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, g->op.at[o].arg)) {
             int from = a->kind == ARG_READ && !a->state ? fwd_of(g, a->index) : -1;
             if (from >= 0 && from != g->op.at[o].fwd)
                 *PUSH(&x->edge) = (ExactEdge){a->index, from, g->op.at[o].fwd,
@@ -68,8 +67,7 @@ static void find_edges(Facts *x)
 
 static void find_hops(Facts *x)
 {
-    for (int i = 0; i < x->edge.n; i++) {
-        const ExactEdge *e = &x->edge.at[i];
+    for (EACH(const ExactEdge, e, x->edge)) {
         Bytes bytes = x->q->p->g->tensor.at[e->tensor].bytes;
         if (!e->made_back && !e->read_back && e->from < e->to)
             *PUSH(&x->source[e->to]) = (Hop){e->from, bytes};
@@ -83,8 +81,7 @@ static Hop nearest_hop(const Hops *hops, int first, int last)
 {
     Hop best = {-1, 0};
     for (int i = first; i <= last && best.to < first - 1; i++)
-        for (int k = 0; k < hops[i].n; k++) {
-            const Hop *h = &hops[i].at[k];
+        for (EACH(const Hop, h, hops[i])) {
             if (h->to < first && (h->to > best.to || (h->to == best.to && h->bytes > best.bytes)))
                 best = *h;
         }
@@ -210,10 +207,10 @@ static void read_lists(Facts *x)
     const size_t chunks = (size_t)x->chunks;
     bool *back = alloc(chunks);
     x->warm = alloc(sizeof(int) * chunks), x->cool = alloc(sizeof(int) * chunks), x->flight = alloc(sizeof(int) * chunks);
-    x->split = order_split(p);
+    x->rounds = alloc(sizeof *x->rounds * chunks);
+    x->ahead = order_slack(p), x->split = order_split(p);
     for (int d = 0; d < p->devices; d++)
-        for (int i = 0; i < p->dev.at[d].order.n; i++) {
-            const Action *k = &p->dev.at[d].order.at[i];
+        for (EACH(const Action, k, p->dev.at[d].order)) {
             if (k->kind == K_B || k->kind == K_I) {
                 back[k->chunk] = true;
                 x->cool[k->chunk]++;
@@ -222,8 +219,10 @@ static void read_lists(Facts *x)
                 x->warm[k->chunk] += !back[k->chunk];
             }
         }
-    for (int c = 0; c < x->chunks; c++)
+    for (int c = 0; c < x->chunks; c++) {
         x->flight[c] = order_flight(p, c);
+        x->rounds[c] = x->flight[c] > 0 ? (x->m - 1) / x->flight[c] : 0;
+    }
 }
 
 Facts *facts_of(const Question *q)
@@ -255,8 +254,7 @@ Facts *facts_of(const Question *q)
     const Graph *g = x->q->p->g;
     bool *seen = alloc((size_t)g->tensor.n);
     for (int o = 0; o < g->nf; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, g->op.at[o].arg)) {
             if (a->kind != ARG_READ || a->state || g->tensor.at[a->index].op >= 0)
                 continue;
             Ns ns = action_load(x->q->p, a->index);

@@ -19,6 +19,9 @@
  *
  * Ask.more micro-batches take a beat each, that of the longest device.
  *
+ * A search asks whether a plan is faster than another one.  It is not, once a device has less time left than its computations
+ * take without waits.
+ *
  * Cost: linear in the edges of the graph, and in computations times messages a computation.
  */
 #include "exact.h"
@@ -40,26 +43,42 @@ typedef struct {                /* what one chunk sends another for each micro-b
 typedef struct { Ns sent, posted, wire, end; int beat, number, slack; } PreviewMessage;
 typedef VEC(PreviewMessage *) Messages;
 /* from one device to another, in the order of the sender; receives are posted in that order, too */
-typedef struct { Messages queue; int posted, ended; Ns free; } PreviewLane;
+typedef struct { Messages queue; int posted, ended; Ns free, latency; } PreviewLane;
+
+typedef struct {                /* an action of a list, as far as it is played: many times */
+    const Action *of;
+    ActionKind kind;
+    int chunk, mb, ahead;       /* ahead: of a computation, the one whose receives are posted with it, by place; -1: none */
+    int first, end;             /* the Parts that it runs, of in and out */
+} PreviewTurn;
+typedef VEC(PreviewTurn) PreviewTurns;
 
 struct Preview {
     const Facts *x;
     Finish *finish;
     const Plan *p;
     int64_t m;                  /* micro-batches of the lists */
+    PreviewTurns *list;         /* by device */
+    int *last;                  /* the cuts that pipes, lanes and loads are of */
+    int *count;                 /* [PARTS * chunk + Part]: computations of the lists */
     int *chunk, *seen;          /* by forward operator; by device: the tensor that it was sent last, + 1 */
     VEC(Pipe) pipe;
     Ints *in, *out;             /* [PARTS * chunk + Part]: pipes that it reads, that it fills */
     PreviewMessage *message;    /* [pipe * m + micro-batch] */
     int room;                   /* pipes that `message` has room for */
     PreviewLane *lane;          /* [from * devices + to] */
+    Ints used;                  /* lanes that carry something */
     Messages *sent;             /* by device: sends that are not yet waited for */
     int *beat;                  /* by device: computations that are done */
     int ahead;                  /* computations that a receive is posted before its reader */
     int times;                  /* how often the slack of sends */
     int *next;                  /* by device */
     bool *posted;               /* by device: receives of action `next` are */
-    Ns *now;                    /* by device */
+    Ns *now, *left;             /* by device; what its computations take that are not done, without waits */
+    int *ring, first, awake;    /* devices that may go on: so many from the first on, round about */
+    bool *woken;                /* by device: it is one of them */
+    Ns most;                    /* from there on no time is of use */
+    bool over, circle;          /* it takes so long; devices waited for each other in a circle, under some cuts */
     Ns *load, *forward, *early, *back, *weight; /* by chunk */
     Ns *fold;                   /* [chunk * FOLDS + Fold] */
 };
@@ -158,51 +177,63 @@ static void find_loads(Preview *v)
     }
 }
 
-/* The parts that a computation runs: lists first .. *end - 1 of `in` and `out`. */
-static int parts(const Action *a, int *end)
-{
-    bool none = a->mb < 0 || a->kind == K_FOLD;
-    int first = none ? 0 : PARTS * a->chunk + (int)(a->kind == K_F ? PART_F : a->kind == K_W ? PART_W : PART_I);
-    *end = none ? 0 : first + 1 + (a->kind == K_B);
-    return first;
-}
-
 /* A message that device d makes, behind those to the same device. */
 static void add_message(Preview *v, int d, int pipe, int mb)
 {
     PreviewMessage *x = &v->message[pipe * v->m + mb];
-    Messages *queue = &v->lane[d * v->p->devices + v->pipe.at[pipe].to_device].queue;
-    *x = (PreviewMessage){.sent = -1, .posted = -1, .end = -1, .number = queue->n};
-    *PUSH(queue) = x;
+    const int to = v->pipe.at[pipe].to_device, at = d * v->p->devices + to;
+    PreviewLane *w = &v->lane[at];
+    if (w->queue.n == 0) {
+        *PUSH(&v->used) = at;
+        w->latency = cost_latency(v->p->c, d, to);
+    }
+    x->number = w->queue.n;
+    *PUSH(&w->queue) = x;
 }
 
 static void find_lanes(Preview *v)
 {
-    int n = v->p->devices;
-    for (int i = 0; i < n * n; i++) {
-        v->lane[i].queue.n = v->lane[i].posted = v->lane[i].ended = 0;
-        v->lane[i].free = 0;
-    }
-    for (int d = 0; d < n; d++)
-        for (int j = 0; j < v->p->dev.at[d].order.n; j++) {
-            const Action *a = &v->p->dev.at[d].order.at[j];
-            int end;
-            for (int k = parts(a, &end); k < end; k++)
+    for (int i = 0; i < v->used.n; i++)
+        v->lane[v->used.at[i]].queue.n = 0;
+    v->used.n = 0;
+    for (int d = 0; d < v->p->devices; d++)
+        for (EACH(const PreviewTurn, a, v->list[d]))
+            for (int k = a->first; k < a->end; k++)
                 for (int i = 0; i < v->out[k].n; i++)
                     add_message(v, d, v->out[k].at[i], a->mb);
-        }
+}
+
+/* Nothing is sent or posted. */
+static void empty_lanes(Preview *v)
+{
+    for (int i = 0; i < v->used.n; i++) {
+        PreviewLane *w = &v->lane[v->used.at[i]];
+        w->posted = w->ended = 0;
+        w->free = 0;
+        for (int k = 0; k < w->queue.n; k++)
+            w->queue.at[k]->sent = w->queue.at[k]->posted = w->queue.at[k]->end = -1;
+    }
 }
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
 
-/* Transfers that both sides have begun, in order. */
-static void carry(const Preview *v, int from, int to)
+static void wake(Preview *v, int device)
+{
+    if (!v->woken[device])
+        v->ring[(v->first + v->awake++) % v->p->devices] = device;
+    v->woken[device] = true;
+}
+
+/* Transfers that both sides have begun, in order.  Both may wait for them. */
+static void carry(Preview *v, int from, int to)
 {
     PreviewLane *w = &v->lane[from * v->p->devices + to];
     for (; w->ended < w->posted && w->queue.at[w->ended]->sent >= 0; w->ended++) {
         PreviewMessage *k = w->queue.at[w->ended];
         wire_take(&w->free, max_of(k->sent, k->posted), k->wire);
-        k->end = w->free + cost_latency(v->p->c, from, to);
+        k->end = w->free + w->latency;
+        wake(v, from);
+        wake(v, to);
     }
 }
 
@@ -215,15 +246,14 @@ static void post_one(Preview *v, int device, int pipe, int mb)
     carry(v, from, device);
 }
 
-static void post(Preview *v, int device, const Action *a)
+static void post(Preview *v, int device, const PreviewTurn *a)
 {
-    int end;
-    for (int k = parts(a, &end); k < end; k++)
+    for (int k = a->first; k < a->end; k++)
         for (int i = 0; i < v->in[k].n; i++)
             post_one(v, device, v->in[k].at[i], a->mb);
 }
 
-static void send_one(Preview *v, int device, int pipe, const Action *a)
+static void send_one(Preview *v, int device, int pipe, const PreviewTurn *a)
 {
     const Pipe *k = &v->pipe.at[pipe];
     PreviewMessage *x = &v->message[pipe * v->m + a->mb];
@@ -256,10 +286,9 @@ static Ns sends_end(const Preview *v, int device)
     return end;
 }
 
-static Ns arrivals(const Preview *v, const Action *a, Ns now)
+static Ns arrivals(const Preview *v, const PreviewTurn *a, Ns now)
 {
-    int end;
-    for (int k = parts(a, &end); k < end; k++)
+    for (int k = a->first; k < a->end; k++)
         for (int i = 0; i < v->in[k].n; i++) {
             const PreviewMessage *x = &v->message[v->in[k].at[i] * v->m + a->mb];
             if (x->end < 0)
@@ -270,7 +299,7 @@ static Ns arrivals(const Preview *v, const Action *a, Ns now)
 }
 
 /* Time that a computation spends before it waits for messages. */
-static Ns early_of(const Preview *v, const Action *a)
+static Ns early_of(const Preview *v, const PreviewTurn *a)
 {
     switch (a->kind) {
     case K_F: return v->load[a->chunk];
@@ -279,7 +308,7 @@ static Ns early_of(const Preview *v, const Action *a)
     }
 }
 
-static Ns length(const Preview *v, const Action *a)
+static Ns length(const Preview *v, const PreviewTurn *a)
 {
     switch (a->kind) {
     case K_F: return v->forward[a->chunk];
@@ -290,22 +319,11 @@ static Ns length(const Preview *v, const Action *a)
     }
 }
 
-/* The computation `behind` places after that at `from`; NULL: the update comes first. */
-static const Action *computation(const Actions *list, int from, int behind)
-{
-    for (; from < list->n; from++)
-        if (transport_beat(&list->at[from], false) && behind-- == 0)
-            break;
-    return from < list->n && list->at[from].mb >= 0 ? &list->at[from] : NULL;
-}
-
 /* One computation; false: it waits for another device. */
-static bool compute(Preview *v, int device, const Action *a)
+static bool compute(Preview *v, int device, const PreviewTurn *a)
 {
-    const Actions *list = &v->p->dev.at[device].order;
-    const Action *ahead = computation(list, v->next[device], v->ahead);
-    if (!v->posted[device] && ahead)
-        post(v, device, ahead);
+    if (!v->posted[device] && a->ahead >= 0)
+        post(v, device, &v->list[device].at[a->ahead]);
     v->posted[device] = true;
     Ns start = sends_end(v, device), ready = start < 0 ? -1 : arrivals(v, a, start + early_of(v, a));
     if (ready < 0)
@@ -317,8 +335,9 @@ static bool compute(Preview *v, int device, const Action *a)
             s->at[n++] = s->at[i];
     s->n = n;
     v->now[device] = ready + length(v, a);
-    int end;
-    for (int k = parts(a, &end); k < end; k++)
+    v->left[device] -= early_of(v, a) + length(v, a);
+    v->over |= v->now[device] + v->left[device] >= v->most;
+    for (int k = a->first; k < a->end; k++)
         for (int i = 0; i < v->out[k].n; i++)
             send_one(v, device, v->out[k].at[i], a);
     v->beat[device]++;
@@ -326,45 +345,64 @@ static bool compute(Preview *v, int device, const Action *a)
     return true;
 }
 
-/* Device d as far as it gets; false if it could not do anything. */
-static bool run_device(Preview *v, int d)
+/* Device d as far as it gets. */
+static void run_device(Preview *v, int d)
 {
-    const Actions *list = &v->p->dev.at[d].order;
-    int first = v->next[d];
-    for (; v->next[d] < list->n; v->next[d]++) {
-        const Action *a = &list->at[v->next[d]];
-        v->now[d] += a->kind == K_FOLD ? v->fold[a->chunk * FOLDS + a->fold] : 0;
-        if (a->kind == K_MERGE || (a->kind == K_SHARE && a->group != 2))        /* that of ties: finish() */
-            v->now[d] = finish_merge(v->finish, d, a, v->now[d]);
-        if (a->mb >= 0 && a->kind != K_FOLD && !compute(v, d, a))
+    const PreviewTurns *list = &v->list[d];
+    for (; v->next[d] < list->n && !v->over; v->next[d]++) {
+        const PreviewTurn *a = &list->at[v->next[d]];
+        v->now[d] += a->kind == K_FOLD ? v->fold[a->chunk * FOLDS + a->of->fold] : 0;
+        if (a->kind == K_MERGE || (a->kind == K_SHARE && a->of->group != 2))    /* that of ties: finish() */
+            v->now[d] = finish_merge(v->finish, d, a->of, v->now[d]);
+        if (a->end > 0 && !compute(v, d, a))
             break;
     }
-    return v->next[d] > first;
 }
 
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
 
+/* The place of the computation `behind` places after that at `from`; -1: the update comes first. */
+static int computation(const Actions *list, int from, int behind)
+{
+    for (; from < list->n; from++)
+        if (transport_beat(&list->at[from], false) && behind-- == 0)
+            break;
+    return from < list->n && list->at[from].mb >= 0 ? from : -1;
+}
+
+static PreviewTurns turns_of(Preview *v, const Actions *list)
+{
+    PreviewTurns all = {alloc(sizeof *all.at * (size_t)list->n), list->n, list->n};
+    for (int i = 0; i < list->n; i++) {
+        const Action *a = &list->at[i];
+        const bool none = a->mb < 0 || a->kind == K_FOLD;
+        const int first = none ? 0 : PARTS * a->chunk + (int)(a->kind == K_F ? PART_F : a->kind == K_W ? PART_W : PART_I);
+        const int end = none ? 0 : first + 1 + (a->kind == K_B);
+        all.at[i] = (PreviewTurn){a, a->kind, a->chunk, a->mb, none ? -1 : computation(list, i, v->ahead), first, end};
+        for (int k = first; k < end; k++)
+            v->count[k]++;
+    }
+    return all;
+}
+
 Preview *preview_open(const Facts *x)
 {
     Preview *v = alloc(sizeof *v);
-    *v = (Preview){.x = x, .p = x->q->p, .m = x->q->p->g->micro, .ahead = order_slack(x->q->p)};
-    size_t devices = (size_t)v->p->devices, chunks = (size_t)x->chunks;
-    v->chunk = alloc(sizeof(int) * (size_t)x->n);
-    v->seen = alloc(sizeof(int) * devices);
-    v->in = alloc(sizeof(Ints) * PARTS * chunks);
-    v->out = alloc(sizeof(Ints) * PARTS * chunks);
-    v->lane = alloc(sizeof *v->lane * devices * devices);
-    v->sent = alloc(sizeof *v->sent * devices);
-    v->beat = alloc(sizeof *v->beat * devices);
-    v->next = alloc(sizeof *v->next * devices);
-    v->posted = alloc(devices);
-    v->now = alloc(sizeof(Ns) * devices);
-    v->load = alloc(sizeof(Ns) * chunks);
-    v->forward = alloc(sizeof(Ns) * chunks);
-    v->early = alloc(sizeof(Ns) * chunks);
-    v->back = alloc(sizeof(Ns) * chunks);
-    v->weight = alloc(sizeof(Ns) * chunks);
-    v->fold = alloc(sizeof(Ns) * chunks * FOLDS);
+    *v = (Preview){.x = x, .p = x->q->p, .m = x->q->p->g->micro, .ahead = x->ahead};
+    size_t devices = (size_t)v->p->devices, chunks = (size_t)x->chunks, ns = sizeof(Ns) * chunks;
+    v->chunk = alloc(sizeof(int) * (size_t)x->n), v->seen = alloc(sizeof(int) * devices);
+    v->in = alloc(sizeof(Ints) * PARTS * chunks), v->out = alloc(sizeof(Ints) * PARTS * chunks);
+    v->lane = alloc(sizeof *v->lane * devices * devices), v->sent = alloc(sizeof *v->sent * devices);
+    v->beat = alloc(sizeof *v->beat * devices), v->next = alloc(sizeof *v->next * devices);
+    v->posted = alloc(devices), v->woken = alloc(devices), v->ring = alloc(sizeof(int) * devices);
+    v->now = alloc(sizeof(Ns) * devices), v->left = alloc(sizeof(Ns) * devices);
+    v->last = alloc(sizeof(int) * chunks), v->count = alloc(sizeof(int) * PARTS * chunks);
+    v->last[0] = -1;
+    v->list = alloc(sizeof *v->list * devices);
+    for (int d = 0; d < v->p->devices; d++)
+        v->list[d] = turns_of(v, &v->p->dev.at[d].order);
+    v->load = alloc(ns), v->forward = alloc(ns), v->early = alloc(ns), v->back = alloc(ns), v->weight = alloc(ns);
+    v->fold = alloc(ns * FOLDS);
     v->finish = x->finish;
     return v;
 }
@@ -372,17 +410,23 @@ Preview *preview_open(const Facts *x)
 static void start(Preview *v, const int *last, const Price *const *price)
 {
     const Facts *x = v->x;
-    find_pipes(v, last);
-    if (v->pipe.n > v->room) {
-        v->room = 2 * v->pipe.n;
-        v->message = alloc(sizeof *v->message * (size_t)v->m * (size_t)v->room);
+    const size_t cuts = sizeof *last * (size_t)x->chunks;
+    if (memcmp(v->last, last, cuts)) {
+        memcpy(v->last, last, cuts);
+        find_pipes(v, last);
+        if (v->pipe.n > v->room) {
+            v->room = 2 * v->pipe.n;
+            v->message = alloc(sizeof *v->message * (size_t)v->m * (size_t)v->room);
+        }
+        find_lanes(v);
+        find_loads(v);
     }
-    find_lanes(v);
+    empty_lanes(v);
     for (int d = 0; d < v->p->devices; d++) {
         v->sent[d].n = v->beat[d] = v->next[d] = 0;
         v->posted[d] = false;
+        v->left[d] = 0;
     }
-    find_loads(v);
     finish_begin(v->finish, v->chunk, v->now);
     for (int s = 0, first = 0; s < x->chunks; first = last[s++] + 1) {
         const Ns *w = x->weight[x->class[s]];
@@ -392,28 +436,33 @@ static void start(Preview *v, const int *last, const Price *const *price)
         v->weight[s] = w[last[s] + 1] - w[first];
         v->early[s] = price[s]->early;
         v->back[s] = price[s]->backward - v->early[s] - v->weight[s];
+        const int *n = &v->count[PARTS * s];
+        v->left[stage_of(v->p, s)] += n[PART_F] * (v->load[s] + v->forward[s]) + n[PART_I] * (v->early[s] + v->back[s])
+            + n[PART_W] * v->weight[s];
     }
 }
 
-/* All devices as far as they get. */
+/* All devices as far as they get; false: they wait for each other. */
 static bool run(Preview *v)
 {
     bool done = true;
-    for (int d = 0; d < v->p->devices; d++) {
-        for (int n = 0; n < v->ahead; n++) {
-            const Action *a = computation(&v->p->dev.at[d].order, 0, n);
-            if (a)
-                post(v, d, a);
-        }
-    }
-    for (bool moved = true; moved;) {
-        moved = false;
-        for (int d = 0; d < v->p->devices; d++)
-            moved |= run_device(v, d);
+    v->over = false;
+    for (int d = 0; d < v->p->devices; d++)
+        for (int n = 0, at; n < v->ahead; n++)
+            if ((at = computation(&v->p->dev.at[d].order, 0, n)) >= 0)
+                post(v, d, &v->list[d].at[at]);
+    for (int d = 0; d < v->p->devices; d++)
+        wake(v, d);
+    while (v->awake > 0) {
+        const int d = v->ring[v->first];
+        v->first = (v->first + 1) % v->p->devices;
+        v->awake--;
+        v->woken[d] = false;
+        run_device(v, d);
     }
     for (int d = 0; d < v->p->devices; d++)
-        done &= v->next[d] == v->p->dev.at[d].order.n;
-    return done;
+        done &= v->next[d] == v->list[d].n;
+    return done || v->over;
 }
 
 /* A beat of the full pipeline: of the device that computes for longest. */
@@ -430,11 +479,18 @@ static Ns beat_of(const Preview *v)
     return most;
 }
 
-Ns preview(Preview *v, const int *last, const Price *const *price)
+/* What waits in a circle is waited for later then, and may take less: so it is played to its end. */
+Ns preview(Preview *v, const int *last, const Price *const *price, Ns most)
 {
     v->times = 1;
-    for (start(v, last, price); !run(v); start(v, last, price))
+    start(v, last, price);
+    const Ns beats = v->p->ask.more ? v->p->ask.more * beat_of(v) : 0;
+    v->most = v->circle ? INT64_MAX : most - beats;
+    for (; !run(v); start(v, last, price)) {
         if ((v->times *= 2) > 8 * v->m * v->x->chunks)       /* more computations than there are: no send is waited for */
             die("preview: devices wait for each other for ever");
-    return finish(v->finish, v->chunk, last, v->now) + (v->p->ask.more ? v->p->ask.more * beat_of(v) : 0);
+        v->circle = true;
+        v->most = INT64_MAX;
+    }
+    return v->over ? most : finish(v->finish, v->chunk, last, v->now) + beats;
 }

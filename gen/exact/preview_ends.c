@@ -137,8 +137,7 @@ static void find_ways_down(Finish *f)
     f->down = alloc(sizeof *f->down * (size_t)f->p->devices);
     f->parts = plain;
     for (int d = 0; d < f->p->devices; d++)
-        for (int i = 0; i < f->p->dev.at[d].order.n; i++) {
-            const Action *k = &f->p->dev.at[d].order.at[i];
+        for (EACH(const Action, k, f->p->dev.at[d].order)) {
             if (k->kind == K_SHARE && k->group == 2) {
                 *PUSH(&f->down[d]) = *k;
                 f->parts = tied;
@@ -160,7 +159,7 @@ Finish *finish_open(const Facts *x)
 {
     Finish *f = alloc(sizeof *f);
     size_t devices = (size_t)x->q->p->devices;
-    *f = (Finish){.x = x, .p = x->q->p, .slack = order_slack(x->q->p), .shared = shared_of(x)};
+    *f = (Finish){.x = x, .p = x->q->p, .slack = x->ahead, .shared = shared_of(x)};
     f->joined = plan_joined(f->p);
     f->update = alloc(sizeof(Ns *) * U_PARTS * (size_t)f->p->c->classes);
     f->begin = alloc(sizeof(Ns) * devices);
@@ -181,7 +180,7 @@ Finish *finish_again(const Finish *f, const Facts *x)
     with->x = x;
     with->p = x->q->p;
     make_room(with);
-    with->slack = order_slack(with->p);
+    with->slack = x->ahead;
     find_ways_down(with);
     return with;
 }
@@ -201,8 +200,7 @@ void finish_begin(Finish *f, const int *chunk, Ns *now)
         return;
     for (int c = 0; c < f->x->chunks; c++)
         f->state[c].n = f->back[0][c].n = f->back[1][c].n = f->back[2][c].n = f->back[3][c].n = 0;
-    for (int i = 0; i < f->gradient.n; i++) {
-        const Given *x = &f->gradient.at[i];
+    for (EACH(const Given, x, f->gradient)) {
         *PUSH(&f->state[chunk[x->at]]) = x->state;
         if (x->down >= 0)
             *PUSH(&f->back[x->down][chunk[x->at]]) = x->state;
@@ -326,8 +324,7 @@ static void exchange(Finish *f, int place, UpdatePart part, const int *chunk, Ns
 {
     Ns *was = f->begin;
     memcpy(was, now, sizeof *now * (size_t)f->p->devices);
-    for (int i = 0; i < f->shared.n; i++) {
-        const Shared *s = &f->shared.at[i];
+    for (EACH(const Shared, s, f->shared)) {
         if (s->update != part)
             continue;
         devices_of(f, s, chunk, true, &f->made);
@@ -386,8 +383,7 @@ typedef struct { int made, until, wanted, from; } PreviewSpan; /* operators: fir
 static PreviewSpan span_of(const Shared *s)
 {
     PreviewSpan k = {INT32_MAX, -1, INT32_MAX, -1};
-    for (int i = 0; i < s->user.n; i++) {
-        const User *u = &s->user.at[i];
+    for (EACH(const User, u, s->user)) {
         k.made = u->made && u->at < k.made ? u->at : k.made;
         k.until = u->made && u->at > k.until ? u->at : k.until;
         k.wanted = u->wanted && u->at < k.wanted ? u->at : k.wanted;
@@ -413,8 +409,7 @@ static Ns quickest(const Plan *p, Bytes bytes, bool back)
 static void add_messages(const Finish *f, UpdatePart part, Ns *least)
 {
     Ns *most = alloc(sizeof *most * (size_t)f->x->n);
-    for (int s = 0; s < f->shared.n; s++) {
-        const Shared *k = &f->shared.at[s];
+    for (EACH(const Shared, k, f->shared)) {
         PreviewSpan at = span_of(k);
         int low = part == U_COPIES ? at.made : at.wanted, high = part == U_COPIES ? at.from : at.until;
         Ns ns = k->update == part ? quickest(f->p, k->bytes, part != U_COPIES) : 0;
@@ -442,8 +437,7 @@ static void add_merge(const Finish *f, const Action *k, Ns *least)
         return;
     int row = plan_row_of(p, stage_of(p, 0), 0);
     Ns *wire = alloc(sizeof *wire * (size_t)f->x->n), *adding = alloc(sizeof *adding * (size_t)f->x->n);
-    for (int i = 0; i < f->gradient.n; i++) {
-        const Given *g = &f->gradient.at[i];
+    for (EACH(const Given, g, f->gradient)) {
         if (k->kind == K_SHARE && g->down != k->group)
             continue;
         Extent gets = transport_halves(p, row, g->state, k->tree_level, k->kind == K_SHARE).gets;

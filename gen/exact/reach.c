@@ -31,8 +31,8 @@ static ExactRun *known_of(const Reach *r, int chunk, int first, int last)
     const int more = k->from - last, n = k->at.n;
     k->from = n == 0 || more > 0 ? last : k->from;
     while (k->at.n <= last - k->from || (n && k->at.n < n + more))
-        *PUSH(&k->at) = (ExactRun){.floor = -1};
-    for (int i = n; n && more > 0 && i-- > 0; k->at.at[i] = (ExactRun){.floor = -1})
+        *PUSH(&k->at) = (ExactRun){.time = -1};
+    for (int i = n; n && more > 0 && i-- > 0; k->at.at[i] = (ExactRun){.time = -1})
         k->at.at[i + more] = k->at.at[i];
     return &k->at.at[last - k->from];
 }
@@ -45,7 +45,9 @@ bool reach_bought(const Reach *r, int chunk, int first, int last)
 const Price *reach_buy(Reach *r, int chunk, int first, int last)
 {
     ExactRun *k = known_of(r, chunk, first, last);
-    return k->price = k->price ? k->price : price_best(r->q->prices, first, last, chunk);
+    k->price = k->price ? k->price : price_best(r->q->prices, first, last, chunk);
+    k->time = k->price->fits ? k->price->forward + k->price->backward : NEVER;
+    return k->price;
 }
 
 /* Must the chunk that begins in cell `next` follow a run that begins at `first`? */
@@ -73,10 +75,11 @@ Ns reach_time(const Reach *r, int chunk, int first, int last)
 {
     if (r->apart)
         return time_apart(r, chunk, first, last);
-    ExactRun *k = known_of(r, chunk, first, last);
-    if (k->price)
-        return k->price->fits ? k->price->forward + k->price->backward : NEVER;
-    return k->floor = k->floor >= 0 ? k->floor : price_floor(r->q->prices, first, last, chunk);
+    const ExactRuns *row = &r->known[chunk * r->width + first];
+    const int at = last - row->from;
+    if (at >= 0 && at < row->at.n && row->at.at[at].time >= 0)
+        return row->at.at[at].time;
+    return known_of(r, chunk, first, last)->time = price_floor(r->q->prices, first, last, chunk);
 }
 
 /* ---- one target -------------------------------------------------------------------------------------------------- */
@@ -112,16 +115,16 @@ static ReachRun run_of(const Reach *r, int s, int first, int last)
     const Facts *x = r->x;
     int next = (s + 1) * r->width + last + 1;
     ReachRun k = {.room = -1};
-    Ns time = r->head[next] < 0 ? NEVER : reach_time(r, s, first, last);
-    if (time == NEVER)
-        return k;
+    Ns time = r->head[next] < 0 ? NEVER : reach_time(r, s, first, last), least = x->step ? r->least[first] : 0;
+    if (time == NEVER || r->target - (x->step ? x->m : 1) * r->share * time < least)
+        return k;               /* the bound below is no less than that */
     Share share = bound_share(x, s, first, last);
     bool follows = linked(r, next, first);
     Ns right = follows ? r->path[next] + r->link[next].comm : 0;
     Ns room = r->target - bound_chunk(x, s, first, last, time * r->share, 0, right);
     if (follows && r->head[next] - head_of(r, next, share) < room)
         room = r->head[next] - head_of(r, next, share);
-    if (room < (x->step ? r->least[first] : 0))
+    if (room < least)
         return k;
     k.room = room;
     k.path = share.path + right;
@@ -155,7 +158,7 @@ static bool cell(Reach *r, int s, int a, ExactWindow after)
     int shortest = -1;
     int at = s * r->width + a, end = r->must[a] < after.last - 1 ? r->must[a] : after.last - 1;
     for (int b = a < after.first ? after.first - 1 : a; b <= end && t[b + 1] - t[a] <= most; b++) {
-        if (r->cut[b] == CUT_NEVER || ++r->runs > r->most)
+        if (r->cut[b] == CUT_NEVER || ++r->runs > r->most || r->head[(s + 1) * r->width + b + 1] < 0)
             continue;
         ReachRun k = run_of(r, s, a, b);
         bool any = r->head[at] >= 0;
@@ -179,9 +182,7 @@ static bool meets(Reach *r, Ns target)
     r->target = target;
     if (r->share == 1 ? !frontier(*k, target, r->window) : false)
         return false;
-    for (int s = 0; s <= x->chunks; s++)
-        for (int a = 0; a <= x->n; a++)
-            r->head[s * r->width + a] = -1;
+    memset(r->head, -1, sizeof *r->head * (size_t)(x->chunks + 1) * (size_t)r->width);
     r->head[x->chunks * r->width + x->n] = target;
     r->link[x->chunks * r->width + x->n] = (Link){-1, 0, 0};
     ExactWindow after = {x->n, x->n};

@@ -100,7 +100,7 @@ static Ns step_of(OptimalTuner *x, const Actions *lists)
         for (int d = 0; d < x->n; d++)
             fits &= x->need[d] <= x->whole[d];
         if (fits)
-            step = preview(preview_open(facts_of(&q)), x->last, price);
+            step = preview(preview_open(facts_of(&q)), x->last, price, x->value);
     }
     mem_release(mark);
     return step;

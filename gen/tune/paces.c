@@ -97,7 +97,7 @@ static Ns step_of(PacesTuner *x)
         Question q = part_question(p, x->limit);
         const Price **price = alloc(sizeof *price * (size_t)x->n);
         if (find_prices(x, q.p, price))
-            step = preview(preview_open(facts_again(x->facts, &q)), x->last, price);
+            step = preview(preview_open(facts_again(x->facts, &q)), x->last, price, x->value);
     }
     mem_release(mark);          /* of a price the times stay, and no more is read */
     return step;
