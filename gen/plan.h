@@ -275,6 +275,7 @@ Proof plan_proof(const Plan *p);                    /* of the search, or else of
 /* ---- order: sched/order.c, and one file a schedule --------------------------------------------------------------- */
 /* fills dev[].order, home, from (devices, chunks, micro-batches, groups) alone.  0, or nonzero: not possible. */
 int order(Plan *p);
+int order_like(Plan *p, const Plan *like);              /* of other leads and lags: devices of equal ones have its lists */
 int order_flight(const Plan *p, int chunk);         /* most micro-batches of it from begin of forward to end of backward */
 bool order_split(const Plan *p);                        /* some list has I and W apart */
 int order_slack(const Plan *p);                     /* computations from post to reader, from send to its wait */

@@ -96,6 +96,8 @@ static int lag_of(const Schedule *k, const Model *m, BeatsNames *x)
 static void put_device(Plan *p, const Schedule *k, BeatsNames *x)
 {
     Ints chunk = {0};
+    if (p->dev.at[x->i].order.n > 0)            /* order_like() has it */
+        return;
     for (int c = 0; c < plan_chunks(p); c++)
         if (stage_of(p, c) == x->i)
             *PUSH(&chunk) = c;

@@ -252,15 +252,19 @@ static void merge_at(Plan *p, int device, const Action *update)
 
 static void finish_device(Plan *p, int device)
 {
-    Actions made = p->dev.at[device].order;
-    if (schedule_of(p->schedule)->infers)
+    Actions *list = &p->dev.at[device].order, made = *list;
+    const Schedule *schedule = schedule_of(p->schedule);
+    if (schedule->infers)
         return;
     bool updated = false;       /* asynchronous schedules place the update themselves */
-    p->dev.at[device].order = (Actions){0};
+    /* Without folds nothing goes between computations: they stay where they are. */
+    const bool stays = order_accumulators(p, -1) == 1 && !plan_uneven(p) && !merges_early(p) && !schedule->async;
+    if (!stays)
+        *list = (Actions){0};
     for (int i = 0; i < made.n; i++) {
         if (made.at[i].kind == K_U && made.at[i].update == U_GATHER)
             merge_at(p, device, &made.at[i]);
-        Action *k = sched_put(p, device, made.at[i].kind, made.at[i].chunk, made.at[i].mb);
+        Action *k = stays ? &list->at[i] : PUSH(list);
         *k = made.at[i];
         updated |= k->kind == K_U;
         if (k->kind == K_B || k->kind == K_I || k->kind == K_W)
@@ -465,7 +469,7 @@ static void settle_widths(Plan *p)
         }
 }
 
-static int make_order(Plan *p)
+static int make_order(Plan *p, const Plan *like)
 {
     const Schedule *k = schedule_of(p->schedule);
     if (!k)
@@ -480,11 +484,16 @@ static int make_order(Plan *p)
     for (int d = 0; d < p->devices; d++)
         PUSH(&p->dev)->device = d;
     int stages = plan_stages(p);
+    const Choice *x = &p->ask.choice, *y = like ? &like->ask.choice : NULL;
+    for (int d = 0; like && d < stages; d++)
+        if (x->lead->at[d] == y->lead->at[d] && x->lag->at[d] == y->lag->at[d])
+            p->dev.at[d].order = like->dev.at[d].order;
     (plan_uneven(p) ? settle_widths : settle)(p);
     if ((plan_uneven(p) && !k->async ? sched_widths : makers[k - schedules])(p))
         return 1;
     for (int d = 0; d < (plan_uneven(p) ? p->devices : stages); d++)
-        finish_device(p, d);
+        if (!like || p->dev.at[d].order.at != like->dev.at[d].order.at)
+            finish_device(p, d);
     sched_slack(p);
     sched_replicate(p);
     return 0;
@@ -499,12 +508,18 @@ static Ints copied(const Ints *list)
 
 int order(Plan *p)
 {
+    return order_like(p, NULL);
+}
+
+int order_like(Plan *p, const Plan *like)
+{
     Room *scratch = mem_room(), *room = mem_in(scratch);
-    int none = make_order(p);
+    int none = make_order(p, like);
     mem_in(room);
     p->dev.at = memcpy(alloc(sizeof *p->dev.at * (size_t)p->dev.n), p->dev.at, sizeof *p->dev.at * (size_t)p->dev.n);
     for (int d = 0; d < p->devices; d++)
-        p->dev.at[d].order = actions_copied(&p->dev.at[d].order);
+        if (!like || p->dev.at[d].order.at != like->dev.at[d].order.at)
+            p->dev.at[d].order = actions_copied(&p->dev.at[d].order);
     p->home.at = memcpy(alloc(sizeof *p->home.at * (size_t)p->home.n), p->home.at, sizeof *p->home.at * (size_t)p->home.n);
     for (int row = 0; row < p->home.n; row++)
         p->home.at[row] = copied(&p->home.at[row]);

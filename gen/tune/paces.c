@@ -39,6 +39,8 @@ typedef struct {
     Knowns *known;              /* by device */
     Pace best, now;
     Ns value;                   /* of the best */
+    Plan *lists;                /* its lists, in a room; NULL: there are none */
+    Room *room;
     int left;                   /* trials */
     bool joins;                 /* the leads are those of 1f1b, and no W waits */
 } PacesTuner;
@@ -64,13 +66,13 @@ static const Price *known_of(const PacesTuner *x, int device, const TunerState *
 }
 
 /* False: some device has no fates that fit. */
-static bool find_prices(PacesTuner *x, const Plan *p, const Price **price)
+static bool find_prices(PacesTuner *x, const Plan *p, int ahead, const Price **price)
 {
     Prices *prices = NULL;
     bool fits = true;
     for (int d = 0; d < x->n; d++) {
         const int *slack = &p->slack.at[2 * d];
-        TunerState state = (TunerState){x->now.lead[d], x->now.lag[d], order_slack(p), {slack[0], slack[1]}};
+        TunerState state = (TunerState){x->now.lead[d], x->now.lag[d], ahead, {slack[0], slack[1]}};
         price[d] = known_of(x, d, &state);
         if (!price[d]) {
             prices = prices ? prices : prices_open(p, price_whole(p, x->limit));
@@ -83,21 +85,29 @@ static bool find_prices(PacesTuner *x, const Plan *p, const Price **price)
     return fits;
 }
 
+static Plan *plan_with(const PacesTuner *x, const Pace *a)
+{
+    Ints *lead = alloc(sizeof *lead), *lag = alloc(sizeof *lag);
+    *lead = (Ints){a->lead, x->n, x->n};
+    *lag = (Ints){a->lag, x->n, x->n};
+    Ask ask = x->p->ask;
+    ask.choice.lead = lead;
+    ask.choice.lag = lag;
+    return new_plan(x->p->g, x->p->c, x->p->m, x->n, x->p->schedule, &ask);
+}
+
 /* The step of the choice at hand; NEVER: it does not fit. */
 static Ns step_of(PacesTuner *x)
 {
-    Ints lead = {x->now.lead, x->n, x->n}, lag = {x->now.lag, x->n, x->n};
-    Ask ask = x->p->ask;
     void *mark = mem_mark();
-    ask.choice.lead = &lead;
-    ask.choice.lag = &lag;
-    Plan *p = new_plan(x->p->g, x->p->c, x->p->m, x->n, x->p->schedule, &ask);
+    Plan *p = plan_with(x, &x->now);
     Ns step = NEVER;
-    if (!order(p)) {
+    if (!order_like(p, x->lists)) {
         Question q = part_question(p, x->limit);
         const Price **price = alloc(sizeof *price * (size_t)x->n);
-        if (find_prices(x, q.p, price))
-            step = preview(preview_open(facts_again(x->facts, &q)), x->last, price, x->value);
+        const Facts *facts = facts_again(x->facts, &q);
+        if (find_prices(x, q.p, facts->ahead, price))
+            step = preview(preview_open(facts), x->last, price, x->value);
     }
     mem_release(mark);          /* of a price the times stay, and no more is read */
     return step;
@@ -119,6 +129,13 @@ static bool judge(PacesTuner *x)
         return false;
     x->value = step;
     copy(x, &x->best, &x->now);
+    if (x->room)
+        mem_drop(x->room);
+    x->room = mem_room();
+    Room *was = mem_in(x->room);
+    x->lists = plan_with(x, &x->best);
+    order(x->lists);
+    mem_in(was);
     return true;
 }
 
@@ -198,6 +215,8 @@ bool paces_of(const Plan *p, const Bytes *limit, Ints *lead, Ints *lag)
     try_families(&x);
     while (improve(&x))
         ;
+    if (x.room)
+        mem_drop(x.room);
     *lead = (Ints){x.best.lead, n, n};
     *lag = (Ints){x.best.lag, n, n};
     return memcmp(start.lead, x.best.lead, sizeof(int) * (size_t)n) || memcmp(start.lag, x.best.lag, sizeof(int) * (size_t)n);
