@@ -352,5 +352,11 @@ slip "two stars" "a name with one . at most" 's/"\*.up_proj.weight"\]/"*.up*.wei
 slip "no place for a number" "weights.each: '.*' has {} once" 's/^  stack:/  each: {"*.up_proj.weight": "*.up.weight"}\n&/'
 slip "parts that are no tensors" "weights.each: 'model.norm.weight' \[24\] has no parts" \
     's/^  stack:/  each: {model.norm.weight: "model.{}.norm"}\n&/'
+slip "two parameters of one name" "weights: 'model.embed_tokens.weight' and 'model.norm.weight' are both tensor 'x' of files" \
+    's/^  stack:/  rename: {model.norm.weight: x, model.embed_tokens.weight: x}\n&/'
+slip "a name without its star" "weights: '.*layers.0.*' and '.*layers.1.*' are both tensor 'x' of files" \
+    's/^  stack:/  rename: {"*.input_layernorm.weight": x}\n&/'
+slip "twice in a stack" "weights.stack: what is before '.*q_proj.weight' in tensor '.*qkv" \
+    's/\["\*.q_proj.weight", "\*.k_proj.weight"/["*.q_proj.weight", "*.q_proj.weight"/'
 slip "a word that is none" "weights.type: .f17. is not known" 's/type: f16/type: f17/'
 finish

@@ -78,7 +78,6 @@ Share bound_share(const Facts *x, int chunk, int first, int last);
 /* A bound of the step: the chunk takes `time` a micro-batch, `head` precedes it and `path` follows it. */
 Ns bound_chunk(const Facts *x, int chunk, int first, int last, Ns time, Ns head, Ns path);
 Ns bound_plan(const Facts *x, const int *last, const Price *const *price);
-Ns bound_transfer(const Facts *x, int chunk, int cut);      /* all that crosses the cut, one way after the other */
 
 /* preview_ends.c: actions before, between and after the computations of a step.  chunk is by forward operator, now by
  * device. */
