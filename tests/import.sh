@@ -340,6 +340,37 @@ wrong "a factor of 0" "rope_scaling.factor: more than 0 is expected, not 0" 's/"
 refuse "no folder" 2 "cannot read /nonexistent: .*; name the folder of a published model, with its config.json" \
     ./dpgen import /nonexistent -o "$tmp/wrong.yaml"
 
+# ---- adapters of PEFT -------------------------------------------------------------------------------------------------
+hf_data llama
+adapt="adapt={match: ['*.q_proj'], rank: 2, alpha: 4}"
+lora() {
+    generate "$tmp/lora" "$tmp/llama.yaml" $dims --set train.precision.compute=f32 --set devices.0.kernels=portable \
+        --set "data.train={format: npy, arrays: {$arrays}, order: sequential}" --stages 2 --schedule 1f1b --set "$adapt" &&
+        compile "$tmp/lora"
+}
+said=$(lora) && pass || fault "a job with adapters: $said"
+list_adapters() {
+    ./dpgen check "$tmp/llama.yaml" $dims --set "$1" --parameters |
+        sed -n 's/^\(.*lora_[AB].weight\) /base_model.model.\1 F32 /p'
+}
+# peft NAME ADAPT CONFIG: $tmp/NAME as PEFT writes it
+peft() {
+    mkdir "$tmp/$1" && list_adapters "$2" >"$tmp/list" && echo "$3" >"$tmp/$1/adapter_config.json" &&
+        "$tmp/safe" "$tmp/list" "$tmp/$1/adapter_model.safetensors" || fault "$1"
+}
+take() { what=$1 text=$2 peft=$3; try "$what" "$text" lora --weights "$tmp/llama.in" --adapter "$tmp/$peft"; }
+peft peft "$adapt" '{"r": 2, "lora_alpha": 4, "alpha_pattern": {}, "use_dora": false}'
+expect "adapters of PEFT" run lora --weights "$tmp/llama.in" --adapter "$tmp/peft" --steps 0 --no-checkpoint
+peft wide "$(echo "$adapt" | sed "s/'\*.q_proj'/&, '*.k_proj'/")" '{"r": 2, "lora_alpha": 4}'
+take "adapters of more operators" "no adapter of this job takes tensor .base_model.*k_proj.lora_A.weight.*fewer" wide
+peft apart "$adapt" '{"r": 2, "alpha_pattern": {"q_proj": 8}, "lora_alpha": 4}'
+take "a factor of one operator" "alpha_pattern is not done here" apart
+peft torn "$adapt" '{"r": 2, "lora_al'
+take "a torn configuration" "adapter_config.json: byte 18: a character that no string may hold" torn
+peft page "$adapt" ''
+printf '{"lora_alpha": 4,%4073s"r": 2' '' >"$tmp/page/adapter_config.json"
+take "one that ends with its page" "adapter_config.json: byte 4096: a comma or } is expected" page
+
 # ---- section weights --------------------------------------------------------------------------------------------------
 slip() {        # WHAT TEXT SED: of phi3's model file
     sed "$3" "$tmp/phi3.yaml" >"$tmp/slip.yaml"
