@@ -126,6 +126,7 @@ static inline int order_of(int64_t a, int64_t b) { return (a > b) - (a < b); }
         return 0; \
     }
 const char *text_without(const char *text, const char *end);    /* what stands before that end; NULL: there is no such */
+const char *text_numbered(const char *text, int64_t n);  /* with n in place of its {} */
 const char *count_text(int64_t n, const char *thing);   /* 1 stage, 2 stages */
 
 /* ---- base/file.c: files that the command line names ---------------------------------------------------------------- */

@@ -173,6 +173,7 @@ typedef struct {
     int64_t from, rows, groups;             /* a part: from row `from` of each `rows`, `groups` times; rows 0: all of it */
     int64_t each;                           /* so many tensors, `{}` of file their number; 0: one */
 } Stored;
+const char *weights_tensor(const Stored *k, int64_t piece);     /* the name in files of one piece of it */
 void weights_check(const Model *m, const Graph *g);
 bool weights_stored(const Model *m, const Graph *g, int param, Stored *to);
 void weights_copies(const Model *m, const Graph *g, StoredPairs *to);   /* parameter, and a tensor that holds it once more */

@@ -96,10 +96,10 @@ static void make_index(Worker *w, int64_t step, const Best *b)
     Text *t = &w->run->checkpoint->index;
     t->n = 0;
     text_add(t, "{\"metadata\":{\"format\":\"dpgen-checkpoint-1\",\"model\":\"%s\",\"plan\":\"%s\",\"step\":%lld,"
-             "\"versions\":\"%s\",\"seed\":\"%lu\",\"batch\":%ld,\"micro\":%ld,\"groups\":%ld,\"samples\":%lld,"
+             "\"versions\":\"%s\",\"seed\":\"%llu\",\"batch\":%ld,\"micro\":%ld,\"groups\":%ld,\"samples\":%lld,"
              "\"data\":\"%s\",\n",
-             job->model, job->plan, (long long)step, job->versions ? job->versions : "", job->seed, job->batch, job->micro,
-             job->groups, (long long)data_cursor(job, step), w->run->data);
+             job->model, job->plan, (long long)step, job->versions ? job->versions : "", (unsigned long long)job->seed,
+             job->batch, job->micro, job->groups, (long long)data_cursor(job, step), w->run->data);
     if ((job->keep_best || job->patience) && b->at >= 0)
         text_add(t, "\"best_loss\":\"%a\",\"best_step\":%lld,\"best_since\":%lld,\n", b->loss, (long long)b->at,
                  (long long)b->since);

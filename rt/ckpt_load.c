@@ -312,7 +312,7 @@ static int check_model(const Index *x, const Job *job)
 static int check_job(const Index *x, const Job *job)
 {
     char seed[32];
-    snprintf(seed, sizeof seed, "%lu", job->seed);
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)job->seed);
     if (strcmp(x->format, "dpgen-checkpoint-1"))
         return complain(STATUS_STALE, "%s: format `%s` is not known here", x->dir, x->format);
     int status = check_rules(x, job);

@@ -169,7 +169,7 @@ typedef struct {
     long batch, micro, groups;              /* samples in a micro-batch, micro-batches, gradient groups */
     int blocks;                             /* of sums over axes that may be divided; 0: one */
     long steps, tokens;                     /* steps; tokens in a step */
-    unsigned long seed;
+    uint64_t seed;
     int lr_kind;
     double lr, final, factor, beta1, beta2, weight_decay;
     long warmup, every;

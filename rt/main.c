@@ -476,7 +476,7 @@ static int train_prepare(Run *run)
         run->loader = data_open(run, &status);
     if (status == DONE && run->loader && run->main && run->opt.record)
         status = data_record(run->loader);
-    if (status == DONE && run->loader && run->main && run->opt.checkpoint)
+    if (status == DONE && run->loader && run->main && run->opt.checkpoint && !run->opt.evaluates)
         data_fingerprint(run->loader, run->data);
     if (status == DONE)
         status = prepare_workers(run);

@@ -22,10 +22,11 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "ckpt.h"
 #include "link.h"
 #include "run.h"
 
-enum { LINE = 1024, LISTED = 32 };
+enum { LINE = 1024, LISTED = 32, DETAIL = LINE + 6 * CKPT_PATH };     /* of a path each character may be an escape */
 
 /* A line that a full disk or a crash has cut; what is appended must not become a part of it. */
 static bool torn(const char *path)
@@ -228,7 +229,7 @@ void metrics_blank(Run *run, int64_t blank)
 
 void metrics_line(Run *run, const char *event, int64_t step, const char *detail)
 {
-    char line[LINE];
+    char line[DETAIL];
     Text t = {line, 0, sizeof line};
     text_add(&t, "step %lld/%ld  %s %s\n", (long long)step, run->opt.steps, event, detail);
     metrics_break(run);

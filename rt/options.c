@@ -85,11 +85,12 @@ int options_about(const JobOption *table, const Job *job, const char *does, int 
     return -1;
 }
 
-static bool number(const char *text, long *x)
+/* Decimal, as in the model file: 010 is ten.  A byte may be 0xff too. */
+static bool number(const char *text, JobOptionKind kind, long *x)
 {
     char *end;
     errno = 0;
-    *x = strtol(text, &end, 0);
+    *x = strtol(text, &end, kind == BYTE && !strncmp(text, "0x", 2) ? 16 : 10);
     return end != text && !*end && !errno && *x >= 0;
 }
 
@@ -139,7 +140,7 @@ static int read_value(void *to, const JobOption *p, char **argv)
         return fraction(argv[0], (double *)(void *)field) ? 1 : -1;
     if (p->kind == WORD || p->kind == INPUT || p->kind >= OUTPUT)
         *(const char **)(void *)field = argv[0];
-    else if (!number(argv[0], &x) || (p->kind == BYTE && x > 255))
+    else if (!number(argv[0], p->kind, &x) || (p->kind == BYTE && x > 255))
         return -1;
     else if (p->kind == BYTE)
         *(int *)(void *)field = (int)x;
@@ -238,6 +239,9 @@ int options_read(Options *o, const Job *job, char **argv, bool speak)
             : complain(STATUS_USAGE, !job->eval.format ? "--eval-only: this job has no evaluation; give the model file a "
                        "data.eval and generate it anew" : "--eval-only: nothing is trained, so --gradients, --selftest and "
                        "paced jobs have nothing to show");
+    if (o->evaluates && !o->weights && !o->resume)
+        return speak ? complain(STATUS_USAGE, "--eval-only: of what?  Give --weights PATH, or --checkpoint DIR and --resume")
+                     : STATUS_USAGE;
     if (o->none || o->selftest || (o->evaluates && !o->resume))
         o->checkpoint = NULL;
     if (o->eval_data && !job->eval.format)

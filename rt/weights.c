@@ -309,6 +309,12 @@ static Listed *adapter_of_peft(const Weights *x, const StateInfo *s)
     return found;
 }
 
+static Listed *adapter_of(const Weights *x, const StateInfo *s)
+{
+    Listed *here = adapter(x, s);
+    return here ? here : adapter_of_peft(x, s);
+}
+
 /* Every parameter of the whole job has a tensor, and every tensor of a folder a parameter; a file by itself may hold more. */
 static int check_parameter(Weights *x, const StateInfo *s)
 {
@@ -457,7 +463,7 @@ static int read_piece(Weights *x, const StateInfo *s, int piece, float *values)
     const SafeTensor *t;
     char type;
     bool adapts = s->files == FILES_MAY;
-    Listed *from = !adapts ? tensor_of(x, &p) : adapter(x, s) ? adapter(x, s) : adapter_of_peft(x, s);
+    Listed *from = adapts ? adapter_of(x, s) : tensor_of(x, &p);
     if (!from)
         return read_four(x, s, &p, values);
     int status = find_tensor(x, from, &shard, &t, &type);
@@ -537,33 +543,65 @@ int weights_read(Run *run, const char *path)
     return status;
 }
 
-/* adapter_config.json beside it: another factor would make another model of the same tensors. */
+/* adapter_config.json beside it: another factor would make another model of the same tensors.  A value may end the file, and
+ * nothing is mapped behind that: each is copied. */
 static int check_adapter(const Job *job, const char *dir)
 {
-    char path[CKPT_PATH], key[64];
+    static const char *const cannot[] = {"use_dora", "use_rslora", "alpha_pattern", "rank_pattern"};
+    char path[CKPT_PATH], key[64], word[64];
     struct stat info;
     DataFile f = {0};
     double rank = -1, alpha = -1;
-    bool dora = false, root = false;
+    const char *undone = NULL;
     if ((size_t)snprintf(path, sizeof path, "%s/adapter_config.json", dir) >= sizeof path || stat(path, &info) != 0)
         return DONE;
     int status = data_stale(data_map(&f, path, "adapter"));
     Json j = json_open(status == DONE ? f.at : NULL, f.size);
-    for (bool first = true; status == DONE && json_member(&j, &first, key, sizeof key);)
+    for (bool first = true; status == DONE && json_member(&j, &first, key, sizeof key);) {
+        JsonPart value = json_value(&j);
+        snprintf(word, sizeof word, "%.*s", (int)(value.n < sizeof word ? value.n : sizeof word - 1), value.at);
         if (!strcmp(key, "r") || !strcmp(key, "lora_alpha"))
-            *(*key == 'r' ? &rank : &alpha) = strtod(json_value(&j).at, NULL);
-        else if (!strcmp(key, "use_dora") || !strcmp(key, "use_rslora"))
-            *(key[4] == 'd' ? &dora : &root) = *json_value(&j).at == 't';
-        else
-            json_skip(&j);
+            *(*key == 'r' ? &rank : &alpha) = strtod(word, NULL);
+        bool is = *word == 't' || (*word == '{' && word[1 + strspn(word + 1, " \t\r\n")] != '}');
+        for (size_t i = 0; i < sizeof cannot / sizeof *cannot; i++)
+            undone = is && !strcmp(key, cannot[i]) ? cannot[i] : undone;
+    }
+    if (status == DONE && !json_end(&j))
+        status = complain(STATUS_STALE, "%s: byte %ld: %s", path, (long)(j.at - j.from), j.why);
     data_unmap(&f);
-    if (status == DONE && (dora || root))
-        return complain(STATUS_STALE, "%s: %s is not done here; B A has the factor alpha / rank", path, dora ? "use_dora" :
-                        "use_rslora");
+    if (status == DONE && undone)
+        return complain(STATUS_STALE, "%s: %s is not done here; every adapter has one rank, and B A the factor alpha / rank",
+                        path, undone);
     if (status == DONE && rank > 0 && alpha / rank != job->adapter->alpha / (double)job->adapter->rank)
         return complain(STATUS_STALE, "%s: alpha %g and rank %g, and this job has %g and %ld: set adapt.alpha and adapt.rank, "
                         "and generate it anew", path, alpha, rank, job->adapter->alpha, job->adapter->rank);
     return status;
+}
+
+static bool is_adapter(const StateInfo *s)
+{
+    return s->kind == STATE_PARAM && s->files == FILES_MAY;
+}
+
+/* Every adapter of the whole job has a tensor, and every tensor an adapter. */
+static int check_adapters(Weights *x)
+{
+    for (int k = 0; k < x->job->stages; k++)
+        for (int i = 0; i < x->job->stage[k].states; i++) {
+            const StateInfo *s = &x->job->stage[k].state[i];
+            Listed *found = is_adapter(s) ? adapter_of(x, s) : NULL;
+            if (found)
+                found->used = true;
+            else if (is_adapter(s))
+                return complain(STATUS_STALE, "%s: there is no tensor for `%s`: does adapt.match name other operators than "
+                                "this adapter has?", x->index, s->name);
+        }
+    for (int i = 0; i < x->tensors; i++)
+        if (!x->tensor[i].used && !ignored(x, x->tensor[i].name))
+            return complain(STATUS_STALE, "%s: no adapter of this job takes tensor `%s`: does adapt.match name fewer operators "
+                            "than it has?  If it is not wanted, name it in the model file, weights: {ignore: [...]}", x->index,
+                            x->tensor[i].name);
+    return DONE;
 }
 
 int weights_adapter(Run *run, const char *path)
@@ -579,17 +617,12 @@ int weights_adapter(Run *run, const char *path)
         status = read_single(&x);
     if (status == DONE && x.tensors > 1)
         qsort(x.tensor, (size_t)x.tensors, sizeof *x.tensor, by_name);
+    if (status == DONE)
+        status = check_adapters(&x);
     for (int k = 0; k < run->count; k++)
-        for (int i = 0; i < run->worker[k].info->states && status == DONE; i++) {
-            const StateInfo *s = &run->worker[k].info->state[i];
-            if (s->kind != STATE_PARAM || s->files != FILES_MAY)
-                continue;
-            if (!adapter(&x, s) && !adapter_of_peft(&x, s))
-                status = complain(STATUS_STALE, "%s: there is no tensor for `%s`: does adapt.match name other operators than "
-                                  "this adapter has?", x.index, s->name);
-            else
-                status = read_parameter(&x, &run->worker[k], s);
-        }
+        for (int i = 0; i < run->worker[k].info->states && status == DONE; i++)
+            if (is_adapter(&run->worker[k].info->state[i]))
+                status = read_parameter(&x, &run->worker[k], &run->worker[k].info->state[i]);
     close_weights(&x);
     return status;
 }

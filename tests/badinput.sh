@@ -75,6 +75,19 @@ awk 'BEGIN {for (i = 0; i < 20000; i++) printf "%" i "s- \n", ""}' | head -c 100
 head -n 20 "$model" | form "half a file"
 { cat "$model"; echo ---; cat "$model"; } | form "two documents"
 
+# Nothing is there to be clipped
+cat >"$tmp/bare.yaml" <<'END'
+dpgen: 1
+model:
+  inputs: {a: {shape: [B, 4], dtype: f32}, b: {shape: [B, 4], dtype: f32}}
+  graph: [{op: MeanSquaredError, in: a, targets: b, as: loss}]
+  loss: loss
+train: {clip_norm: 1}
+END
+for scope in global parameter; do
+    expect "no parameters, clip_scope $scope" ./dpgen plan "$tmp/bare.yaml" --estimate --set train.clip_scope=$scope
+done
+
 refuse "no such file" 2 nowhere ./dpgen "$tmp/nowhere.yaml" -o "$tmp/out"
 refuse "a folder" 2 directory ./dpgen "$tmp" -o "$tmp/out"
 # whatever a file is for: status 2, its name, the reason, a remedy

@@ -389,7 +389,7 @@ static bool make_unary(void)
         {"Clip, min: -1, max: 2", 1}, {"LeakyRelu, slope: 0.1", LOUD}, {"HardSigmoid", 0}, {"HardSwish", LOUD},
         {"SoftCap, cap: 2", 1}, {"Elu, alpha: 0.5", LOUD}, {"Softplus", LOUD},
     };
-    int i = below(16);
+    int i = below((int)(sizeof list / sizeof *list));
     Value *x = choose(NULL, NULL);
     if (!x)
         return false;

@@ -340,6 +340,37 @@ wrong "a factor of 0" "rope_scaling.factor: more than 0 is expected, not 0" 's/"
 refuse "no folder" 2 "cannot read /nonexistent: .*; name the folder of a published model, with its config.json" \
     ./dpgen import /nonexistent -o "$tmp/wrong.yaml"
 
+# ---- adapters of PEFT -------------------------------------------------------------------------------------------------
+hf_data llama
+adapt="adapt={match: ['*.q_proj'], rank: 2, alpha: 4}"
+lora() {
+    generate "$tmp/lora" "$tmp/llama.yaml" $dims --set train.precision.compute=f32 --set devices.0.kernels=portable \
+        --set "data.train={format: npy, arrays: {$arrays}, order: sequential}" --stages 2 --schedule 1f1b --set "$adapt" &&
+        compile "$tmp/lora"
+}
+said=$(lora) && pass || fault "a job with adapters: $said"
+list_adapters() {
+    ./dpgen check "$tmp/llama.yaml" $dims --set "$1" --parameters |
+        sed -n 's/^\(.*lora_[AB].weight\) /base_model.model.\1 F32 /p'
+}
+# peft NAME ADAPT CONFIG: $tmp/NAME as PEFT writes it
+peft() {
+    mkdir "$tmp/$1" && list_adapters "$2" >"$tmp/list" && echo "$3" >"$tmp/$1/adapter_config.json" &&
+        "$tmp/safe" "$tmp/list" "$tmp/$1/adapter_model.safetensors" || fault "$1"
+}
+take() { what=$1 text=$2 peft=$3; try "$what" "$text" lora --weights "$tmp/llama.in" --adapter "$tmp/$peft"; }
+peft peft "$adapt" '{"r": 2, "lora_alpha": 4, "alpha_pattern": {}, "use_dora": false}'
+expect "adapters of PEFT" run lora --weights "$tmp/llama.in" --adapter "$tmp/peft" --steps 0 --no-checkpoint
+peft wide "$(echo "$adapt" | sed "s/'\*.q_proj'/&, '*.k_proj'/")" '{"r": 2, "lora_alpha": 4}'
+take "adapters of more operators" "no adapter of this job takes tensor .base_model.*k_proj.lora_A.weight.*fewer" wide
+peft apart "$adapt" '{"r": 2, "alpha_pattern": {"q_proj": 8}, "lora_alpha": 4}'
+take "a factor of one operator" "alpha_pattern is not done here" apart
+peft torn "$adapt" '{"r": 2, "lora_al'
+take "a torn configuration" "adapter_config.json: byte 18: a character that no string may hold" torn
+peft page "$adapt" ''
+printf '{"lora_alpha": 4,%4073s"r": 2' '' >"$tmp/page/adapter_config.json"
+take "one that ends with its page" "adapter_config.json: byte 4096: a comma or } is expected" page
+
 # ---- section weights --------------------------------------------------------------------------------------------------
 slip() {        # WHAT TEXT SED: of phi3's model file
     sed "$3" "$tmp/phi3.yaml" >"$tmp/slip.yaml"
@@ -352,5 +383,11 @@ slip "two stars" "a name with one . at most" 's/"\*.up_proj.weight"\]/"*.up*.wei
 slip "no place for a number" "weights.each: '.*' has {} once" 's/^  stack:/  each: {"*.up_proj.weight": "*.up.weight"}\n&/'
 slip "parts that are no tensors" "weights.each: 'model.norm.weight' \[24\] has no parts" \
     's/^  stack:/  each: {model.norm.weight: "model.{}.norm"}\n&/'
+slip "two parameters of one name" "weights: 'model.embed_tokens.weight' and 'model.norm.weight' are both tensor 'x' of files" \
+    's/^  stack:/  rename: {model.norm.weight: x, model.embed_tokens.weight: x}\n&/'
+slip "a name without its star" "weights: '.*layers.0.*' and '.*layers.1.*' are both tensor 'x' of files" \
+    's/^  stack:/  rename: {"*.input_layernorm.weight": x}\n&/'
+slip "twice in a stack" "weights.stack: what is before '.*q_proj.weight' in tensor '.*qkv" \
+    's/\["\*.q_proj.weight", "\*.k_proj.weight"/["*.q_proj.weight", "*.q_proj.weight"/'
 slip "a word that is none" "weights.type: .f17. is not known" 's/type: f16/type: f17/'
 finish

@@ -125,6 +125,14 @@ for name in data job launch part; do
     refuse "a library called $name" 2 "cannot be called $name: .*--prefix" ./dpgen "$examples/xor.yaml" --library --estimate \
         --set model.name=$name -o "$tmp/none"
 done
+# A seed has 64 bits there too
+if command -v arm-none-eabi-gcc >/dev/null 2>&1; then
+    ./dpgen "$examples/xor.yaml" --library --estimate --set train.seed=5000000000 -o "$tmp/seed" >"$tmp/said" 2>&1
+    expect "a seed of 33 bits on a board" arm-none-eabi-gcc $strict -ffp-contract=off -ffreestanding -fsyntax-only \
+        -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 "$tmp/seed/xor.c"
+else
+    skip "a seed of 33 bits on a board: no arm-none-eabi-gcc"
+fi
 no_board="2 devices are as many threads or processes, .* with --stages 1"
 refuse "two stages on a board" 2 "$no_board" make -s -C "$tmp/digits" LINK=freestanding
 refuse "the file of two stages on a board" 1 "$no_board" $cc $flags_of -ffreestanding -c -o "$tmp/none.o" "$tmp/digits/digits.c"

@@ -244,6 +244,10 @@ run_job "$tmp/wild/job" "" --eval-only --resume --data "$tmp/none" --log "$tmp/n
 if [ "$(said_by "$tmp/newest.jsonl")" = "$(said_by "$tmp/wild.jsonl" | tail -n 1)" ]; then pass
 else fault "--eval-only --resume: $(cat "$tmp/newest.jsonl" "$tmp/wild/job.log")"; fi
 if [ "$(ls "$tmp/wild.ckpt" | tr '\n' ' ')" = "$kept" ]; then pass; else fault "--eval-only has written a checkpoint"; fi
+said=$("$tmp/wild/job" $run --eval-only --resume 2>&1)
+case $said in *'other data'*) fault "--eval-only: $said" ;; *) pass ;; esac
+refuse "an evaluation of start values" 2 'eval-only: of what?  Give --weights' "$tmp/wild/job" --eval-only \
+    --checkpoint "$tmp/wild.ckpt"
 refuse "no evaluation" 2 'this job has no evaluation' "$tmp/base/job" --eval-only
 keep=
 finish

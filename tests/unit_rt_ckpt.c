@@ -333,6 +333,45 @@ static void test_places(void)
     }
 }
 
+/* A line of the log has room for any path. */
+static void test_long_line(void)
+{
+    char deep[1200], log[96], line[4096], said[512];
+    size_t n = (size_t)snprintf(deep, sizeof deep, "%s", dir);
+    for (int i = 0; i < 5; i++) {
+        n += (size_t)snprintf(deep + n, sizeof deep - n, "/%0200d", i);
+        check(mkdir(deep, 0777) == 0, "cannot make %s", deep);
+    }
+    sub(log, "long.jsonl");
+    Call c = make_call(1, "--checkpoint", deep, "--steps", "1", "--log", log);
+    int status = in_child(call, &c, said, sizeof said), lines = 0, whole = 0, named = 0;
+    FILE *f = fopen(log, "r");
+    for (; f && fgets(line, sizeof line, f); lines++) {
+        n = strlen(line);
+        whole += line[0] == '{' && n > 2 && !strcmp(line + n - 2, "}\n");
+        named += strstr(line, deep) != NULL;
+    }
+    check(status == 0 && whole == lines && named == 1, "a long path: status %d, %d of %d lines are whole, %d name it: %s",
+          status, whole, lines, named, said);
+    if (f)
+        fclose(f);
+}
+
+/* Numbers of options are decimal, as those of the model file. */
+static void test_decimal(void)
+{
+    char want[65], said[512];
+    Call c = make_call(1, "--no-checkpoint", "--steps", "10", NULL, NULL, NULL);
+    check(in_child(call, &c, said, sizeof said) == 0, "10 steps: %s", said);
+    read_hash(&c, want);
+    c = make_call(1, "--no-checkpoint", "--steps", "010", NULL, NULL, NULL);
+    expect_hash("--steps 010", &c, want);
+    c = make_call(1, "--no-checkpoint", "--fill", "0xff", "--steps", "10", NULL);
+    expect_hash("--fill 0xff", &c, want);
+    c = make_call(1, "--no-checkpoint", "--steps", "0x10", NULL, NULL, NULL);
+    refuse("--steps 0x10", call, &c, STATUS_USAGE, "--steps needs N");
+}
+
 static void put_number(const char *folder, const char *name, const char *text)
 {
     char path[200];
@@ -540,6 +579,8 @@ int main(int argc, char **argv)
     test_meaning();
     test_many_settings();
     test_places();
+    test_long_line();
+    test_decimal();
     test_groups();
     test_weights();
     test_damage();

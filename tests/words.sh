@@ -7,8 +7,8 @@
 #   words.sh FILE ...       these files only;  -v: the sentences themselves, longest first
 #
 # A file fails above 18 words in the median or 32 in the 90th percentile.  It fails with a forbidden construction: of which, of
-# whom, whose, beside that, a sentence that opens with What.  It fails if it names a path, a link or an option that does not
-# exist.  NEWS fails with a bullet above 30 words.
+# whom, whose, beside that, a sentence that opens with What, or with So and its verb.  It fails if it names a path, a link or an
+# option that does not exist.  NEWS fails with a bullet above 30 words.
 #
 # Counted is prose: no code blocks, tables or headings.  A code span is one word, a link counts its text.  A sentence ends
 # with . ! or ? before a blank, or with its paragraph or bullet; not with an abbreviation, an initial or an ellipsis.  A
@@ -96,7 +96,8 @@ lengths() {     # FILE
 constructions() {       # FILE
     prose "$1" | awk -F'\t' -v file="$1" '
         { text = tolower($3) }
-        text ~ /of (which|whom)([^a-z]|$)|(^|[^a-z])whose([^a-z]|$)|beside that/ || ($1 && $3 ~ /^What([^a-z]|$)/) {
+        text ~ /of (which|whom)([^a-z]|$)|(^|[^a-z])whose([^a-z]|$)|beside that/ ||
+        ($1 && $3 ~ /^(What([^a-z]|$)|So (is|are|has|have|does|do) )/) {
             print file ":" $2 ": " $3
             n++
         }

@@ -63,6 +63,12 @@ const char *text_without(const char *text, const char *end)
     return n > k && !strcmp(text + n - k, end) ? strf("%.*s", (int)(n - k), text) : NULL;
 }
 
+const char *text_numbered(const char *text, int64_t n)
+{
+    const char *at = strstr(text, "{}");
+    return at ? strf("%.*s%" PRId64 "%s", (int)(at - text), text, n, at + 2) : text;
+}
+
 const char *count_text(int64_t n, const char *thing)
 {
     return strf("%" PRId64 " %s%s", n, thing, n == 1 ? "" : strchr("sxh", thing[strlen(thing) - 1]) ? "es" : "s");

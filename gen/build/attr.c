@@ -7,6 +7,8 @@
  * may be given by key too (targets: labels), and an optional parameter switched off (bias: false).
  */
 #include "build.h"
+#include <float.h>
+#include <math.h>
 
 /* The next key of a row; false behind the last. */
 static bool next_key(const char **text, const char *op, BuildKey *k)
@@ -71,13 +73,22 @@ static int64_t natural(Scope *s, const Node *n, const BuildKey *k)
     return v;
 }
 
+/* A job has it as a float. */
+static double number(Scope *s, const Node *n, const BuildKey *k)
+{
+    double f = eval_float(s, n);
+    if (!isfinite((float)f))
+        WRONG(s->b, n->loc, NULL, "'%s' of %s is %g, and a float of 32 bits ends at %.6g", k->key, k->op, f, (double)FLT_MAX);
+    return f;
+}
+
 static void read_key(Scope *s, const Node *n, const BuildKey *k, Op *o)
 {
     switch (k->kind) {
     case 'n': attr_set(o, k->attr, natural(s, n, k)); break;
     case 'z': attr_set(o, k->attr, eval_int(s, n)); break;
     case 'b': attr_set(o, k->attr, eval_bool(s, n)); break;
-    case 'f': attr_set_float(o, k->attr, eval_float(s, n)); break;
+    case 'f': attr_set_float(o, k->attr, number(s, n, k)); break;
     case 'w': attr_set(o, k->attr, word(s, n, k)); break;
     case 's':
         if (n->kind == SCALAR) {

@@ -250,19 +250,12 @@ static const char *lower_case(const char *kind)
     return text;
 }
 
-/* {} in a name is the number of the repetition. */
-static const char *numbered(const char *name, int64_t number)
-{
-    const char *at = strstr(name, "{}");
-    return at ? strf("%.*s%lld%s", (int)(at - name), name, (long long)number, at + 2) : name;
-}
-
 /* Inside a block a name may begin with a digit: the block's own stands in front. */
 static const char *line_fault(const Scope *s, const Node *line, const Node *name)
 {
     if (name->kind != SCALAR)
         return "write name: NAME";
-    const char *text = node_get(line, "repeat") ? numbered(name->text, 0) : name->text;
+    const char *text = node_get(line, "repeat") ? text_numbered(name->text, 0) : name->text;
     return name_fault(*s->path && *text >= '0' && *text <= '9' ? strf("_%s", text) : text);
 }
 
@@ -447,7 +440,7 @@ static const char *path_in(const Node *line, const char *path, int64_t from, int
 {
     if (!node_get(line, "repeat"))
         return path;
-    return strstr(path, "{}") ? numbered(path, from + i) : strf("%s.%lld", path, (long long)from + i);
+    return strstr(path, "{}") ? text_numbered(path, from + i) : strf("%s.%lld", path, (long long)from + i);
 }
 
 /* `when: false` in nested repetitions makes no operator, and takes time all the same. */

@@ -16,7 +16,7 @@ bool size_gate(Sizer *z)
 bool size_softcap(Sizer *z)
 {
     const Shape *x = in_shape(z, 0);
-    if (!(attr_find(z->o, "cap")->f > 0))
+    if (!((float)attr_find(z->o, "cap")->f > 0))
         return refuse(z, NULL, "cap must be above 0, not %g", attr_find(z->o, "cap")->f);
     attr_set(z->o, "n", shape_elements(x));
     return out_shape(z, 0, *x);
@@ -33,7 +33,7 @@ static bool frequencies(Sizer *z)
         return refuse(z, NULL, "factor is from 1 to 1e6, not %g", factor);
     if (attr_int(z->o, "scaling") >= 3 && !(theta > 1))
         return refuse(z, "theta: 1e4", "yarn takes a theta above 1, not %g", theta);
-    if (!(low > 0 && low < high && high <= 1e6))
+    if (!(low > 0 && (float)low < (float)high && high <= 1e6))
         return refuse(z, "low: 1, high: 4", "low is above 0 and below high, not %g and %g", low, high);
     return true;
 }

@@ -30,8 +30,8 @@ bool shape_drop(Sizer *z, int64_t elements)
     const Attr *a = attr_find(z->o, "drop");
     if (a->f > 0 && elements > (int64_t)1 << 34)
         return refuse(z, NULL, "random numbers reach 2^34 elements a sample, not %lld", (Num)elements);
-    if (!(a->f >= 0 && a->f < 1))
-        return refuse(z, NULL, "a probability is from 0 to below 1, not %g", a->f);
+    if (!(a->f >= 0 && (float)a->f < 1))
+        return refuse(z, NULL, "a probability is from 0 to below 1, not %.10g", a->f);
     return true;
 }
 

@@ -43,7 +43,9 @@ static void read_arch(const Spot *s)
 {
     read_name(s);
     *PUSH(&s->m->marks) = (Mark){ s->value->text, s->value->loc };
-    if (s->value->kind == SCALAR && (strncmp(s->value->text, "sm_", 3) || !strspn(s->value->text + 3, "123456789")))
+    const char *name = s->value->kind == SCALAR ? s->value->text : "sm_1", *number = name + 3, *end = number;
+    end += strncmp(name, "sm_", 3) ? 0 : strspn(end, "0123456789");
+    if (end == number || *number == '0' || end - number > 3 || end[*end == 'a' || *end == 'f'])
         bad(s->value->loc, "write it like sm_90", "%s: '%s' is no CUDA architecture", s->path, s->value->text);
 }
 

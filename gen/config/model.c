@@ -20,7 +20,7 @@ enum { MOST_DIMS = 256, MOST_INITS = 64 };
 
 static void dim(const Spot *s, const Node *key)
 {
-    static const char *const taken[] = { "B", "sqrt", "min", "max", "ceil" };
+    static const char *const taken[] = { "B", "sqrt", "min", "max", "ceil", "mod" };
     if (!name_check(key, "model.dims", false))
         return;
     for (int i = 0; i < COUNT(taken); i++)

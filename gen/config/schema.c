@@ -273,16 +273,17 @@ void read_count(const Spot *s)
         *(int *)s->to = (int)i;
 }
 
-/* below, above: the end of the range is not part of it */
+/* below, above: the end of the range is not part of it, nor what becomes that end as a float, which a job has */
 static void decimal(const Spot *s, bool below, bool above)
 {
     const Field *f = s->field;
     if (!want(s, SCALAR, "a number"))
         return;
-    double x = expr_float(s->value->loc, s->value->text, number_lookup, s->m);
-    if (x < f->lo || x > f->hi || (below && x == f->hi) || (above && x == f->lo))
-        bad(s->value->loc, NULL, "%s: %.10g is out of range: %g %s x %s %g", s->path, x, f->lo, above ? "<" : "<=",
-            below ? "<" : "<=", f->hi);
+    double x = expr_float(s->value->loc, s->value->text, number_lookup, s->m), end = below ? f->hi : f->lo;
+    bool is_end = (below || above) && (float)x == (float)end;
+    if (x < f->lo || x > f->hi || is_end)
+        bad(s->value->loc, is_end && x != end ? strf("as a float of 32 bits it is %g", end) : NULL,
+            "%s: %.10g is out of range: %g %s x %s %g", s->path, x, f->lo, above ? "<" : "<=", below ? "<" : "<=", f->hi);
     else
         *(double *)s->to = x;
 }

@@ -195,12 +195,15 @@ void weights_copies(const Model *m, const Graph *g, StoredPairs *to)
 
 /* ---- the list ------------------------------------------------------------------------------------------- */
 
+const char *weights_tensor(const Stored *k, int64_t piece)
+{
+    return k->each ? text_numbered(k->file, piece) : k->file;
+}
+
 /* NAME D0xD1... of a tensor as --export writes it; part: of those that one parameter holds */
 static const char *tensor_text(const State *s, const Stored *k, int64_t part)
 {
-    const char *text = k->file, *place = k->each ? strstr(text, "{}") : NULL;
-    if (place)
-        text = strf("%.*s%lld%s", (int)(place - text), text, (long long)part, place + 2);
+    const char *text = weights_tensor(k, part);
     for (int d = k->each > 0; d < s->shape.n; d++) {
         int axis = k->turn && d >= s->shape.n - 2 ? 2 * s->shape.n - 3 - d : d;
         int64_t size = d == 0 && k->rows ? k->rows * k->groups : s->shape.d[axis];
@@ -234,7 +237,7 @@ static void check_named(const Graph *g, const char *pattern, Loc at, const char 
     for (int s = 0; s < g->state.n; s++)
         if (g->state.at[s].kind == S_PARAM) {
             *PUSH(&names) = g->state.at[s].name;
-            if (star_of(pattern, g->state.at[s].name))
+            if (match(pattern, g->state.at[s].name))
                 return;
         }
     bad(at, names_remedy(pattern, &names), "weights.%s: no parameter is named '%s'", key, pattern);
@@ -269,26 +272,47 @@ static void check_stack(const Model *m, const Graph *g, const StoredStack *k)
     }
 }
 
+typedef struct { const char *file, *name; int64_t from, to; } WeightsPart;
+
+ORDER(by_tensor, WeightsPart, strcmp(x->file, y->file), order_of(x->from, y->from), strcmp(x->name, y->name))
+
+/* An export writes each row of each tensor, and once.  The first mistake is enough. */
+static void check_tensors(const Model *m, const Graph *g)
+{
+    VEC(WeightsPart) list = {0};
+    Stored k = {0};
+    for (int i = 0; i < g->state.n; i++)
+        for (int64_t n = g->state.at[i].kind != S_PARAM ? 0 : weights_stored(m, g, i, &k) && k.each ? k.each : 1; n-- > 0;)
+            *PUSH(&list) = (WeightsPart){weights_tensor(&k, n), g->state.at[i].name, k.from,
+                                         k.rows ? k.from + g->state.at[i].shape.d[0] / k.groups : INT64_MAX};
+    SORT(list.at, list.n, by_tensor);
+    for (int i = 0; i < list.n; i++) {
+        const WeightsPart *x = &list.at[i], *before = i && !strcmp(x[-1].file, x->file) ? x - 1 : NULL;
+        const WeightsSpec *w = &m->weights;
+        Loc at = w->stack.n ? w->stack.at[0].loc : w->each.n ? w->each.at[0].loc : (Loc){0, 0, 0};
+        if (x->from == (before ? before->to : 0))
+            continue;
+        for (EACH(const StoredPair, p, w->rename))
+            at = star_of(p->name, x->name) || (before && star_of(p->name, before->name)) ? p->loc : at;
+        bad(at, before ? "a name of its own for each; * stands for the same text in both" : "each part once, in one stack",
+            before ? "weights: '%s' and '%s' are both tensor '%s' of files"
+            : "weights.stack: what is before '%s'%s in tensor '%s' is no parameter", before ? before->name : x->name,
+            before ? x->name : "", x->file);
+        return;
+    }
+}
+
 /* Each pattern names a parameter, and one at least comes from the files. */
 static void check_fresh(const Model *m, const Graph *g)
 {
     const Strs *fresh = &m->weights.fresh;
     int left = 0, all = 0;
-    Strs names = {0};
-    for (int s = 0; s < g->state.n; s++)
-        if (g->state.at[s].kind == S_PARAM) {
-            *PUSH(&names) = g->state.at[s].name;
-            left += !match_any(fresh, g->state.at[s].name);
-            all++;
-        }
-    for (int i = 0; i < fresh->n; i++) {
-        bool any = false;
-        for (int k = 0; k < names.n; k++)
-            any |= match(fresh->at[i], names.at[k]);
-        if (!any)
-            bad(mark_of(m, fresh->at[i], (Loc){0, 0, 0}), names_remedy(fresh->at[i], &names),
-                "weights.fresh: no parameter is named '%s'", fresh->at[i]);
+    for (EACH(const State, s, g->state)) {
+        all += s->kind == S_PARAM;
+        left += s->kind == S_PARAM && !match_any(fresh, s->name);
     }
+    for (int i = 0; i < fresh->n; i++)
+        check_named(g, fresh->at[i], mark_of(m, fresh->at[i], (Loc){0, 0, 0}), "fresh");
     if (fresh->n && !left)
         bad(mark_of(m, fresh->at[0], (Loc){0, 0, 0}), "leave out what the files hold, or train without --weights",
             "weights.fresh: all %d parameters start from their rules: no file would be read", all);
@@ -318,4 +342,6 @@ void weights_check(const Model *m, const Graph *g)
     }
     for (int i = 0; i < w->stack.n; i++)
         check_stack(m, g, &w->stack.at[i]);
+    if (w->given)
+        check_tensors(m, g);
 }

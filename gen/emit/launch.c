@@ -42,13 +42,6 @@ static void print_strings(const Launch *w, const char *name, const Strs *list)
     fprintf(w->f, "0};\n");
 }
 
-/* {} becomes a number. */
-static const char *numbered(const char *file, int64_t n)
-{
-    const char *place = strstr(file, "{}");
-    return strf("%.*s%" PRId64 "%s", (int)(place - file), file, n, place + 2);
-}
-
 /* Parameters that files of published weights hold otherwise; how many lines. */
 static int print_stored(const Launch *w)
 {
@@ -61,9 +54,9 @@ static int print_stored(const Launch *w)
         if (g->state.at[s].kind != S_PARAM || !weights_stored(w->p->m, g, s, &k))
             continue;
         for (int64_t piece = 0; piece < (k.each ? k.each : 1); piece++, n++) {
-            const char *file = k.each ? numbered(k.file, piece) : k.file;
             fprintf(w->f, "    {%s, %s, %s, %d, %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "},\n",
-                    quote_c(k.name), quote_c(file), quote_c(k.also), k.turn, k.from, k.rows, k.groups, piece, k.each);
+                    quote_c(k.name), quote_c(weights_tensor(&k, piece)), quote_c(k.also), k.turn, k.from, k.rows, k.groups,
+                    piece, k.each);
         }
     }
     fprintf(w->f, "    {0}\n};\n");

@@ -188,7 +188,7 @@ static void make_states(Update *u)
         if (u->schedule->drifts)
             q->drift = of_param(u, q->p, "drift", S_DRIFT);
     }
-    if (t->clip == 0)
+    if (t->clip == 0 || u->param.n == 0)
         return;
     int norm = t->clip_each ? -1 : new_state(u, "norm", S_NORM, F64, all, -1);
     int clip = t->clip_each ? -1 : new_state(u, "clip", S_CLIP, F32, one, -1);
@@ -333,7 +333,7 @@ void update(Graph *g, const Model *m, Names *taken)
     for (int i = 0; i < u.param.n && u.blocks >= 0; i++)
         if (!g->state.at[u.param.at[i].p].outer)        /* of the others NormTeam has made the norm */
             put_block_sum(&u, &u.param.at[i]);
-    if (m->train.clip != 0 && !m->train.clip_each)
+    if (m->train.clip != 0 && !m->train.clip_each && u.param.n)
         put_total(&u, &u.param.at[0], u.param.n, -1);
     for (int i = 0; m->train.clip_each && m->train.clip != 0 && i < u.param.n; i++)
         put_total(&u, &u.param.at[i], 1, u.param.at[i].p);

@@ -11,17 +11,13 @@ static double ms_of(Ps ps)
     return (double)ps / 1e9;
 }
 
-static const char *space(const Widths *w, const WidthPlan *p)
-{
-    return strf("%s%d %s, %s, copies that divide %" PRId64 " micro-batches", p->all ? "all " : "", p->prefixes,
-                p->all ? "downward-closed prefixes" : "prefixes of one order", count_text(w->degrees, "degree"), w->micro);
-}
-
 static void print_bound(const Widths *w, const WidthPlan *p)
 {
     const char *proof = p->bound == p->value ? "the least there is" : p->bound ? strf("none is below %.6f ms", ms_of(p->bound))
         : "nothing is proven";
-    printf("  bottleneck %.6f ms a micro-batch; %s; over %s\n", ms_of(p->value), proof, space(w, p));
+    printf("  bottleneck %.6f ms a micro-batch; %s; over %s%d %s, %s, copies that divide %" PRId64 " micro-batches\n",
+           ms_of(p->value), proof, p->all ? "all " : "", p->prefixes, p->all ? "downward-closed prefixes"
+           : "prefixes of one order", count_text(w->degrees, "degree"), w->micro);
     if (p->claim != p->value)
         printf("  %.6f ms by the planner's own objective\n", ms_of(p->claim));
 }

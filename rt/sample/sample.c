@@ -294,13 +294,13 @@ static int sample_options(Run *run, char **argv)
     const Job *job = run->job;
     if (!s)
         return complain(STATUS_RUN, "no memory");
-    s->ask = (Asked){"\n", NULL, job->ckpt_dir, 100, (long)job->seed, 0, -1, 1, 1};
+    s->ask = (Asked){"\n", NULL, job->ckpt_dir, 100, -1, 0, -1, 1, 1};
     int status = options_table(table, &s->ask, argv, run->main);
     if (status >= 0)
         return status;
     run->opt = (Options){.steps = 1, .quiet = true, .watchdog = s->ask.watchdog};
     s->terminal = isatty(STDOUT_FILENO) && !strcmp(link_name(), "local");       /* mpirun gives one to each rank */
-    s->taste = (Taste){s->ask.temperature, s->ask.top_p, s->ask.top_k, (uint64_t)s->ask.seed};
+    s->taste = (Taste){s->ask.temperature, s->ask.top_p, s->ask.top_k, s->ask.seed < 0 ? job->seed : (uint64_t)s->ask.seed};
     if (s->ask.top_p > 1)
         return !run->main ? STATUS_USAGE : complain(STATUS_USAGE, "--top-p is a probability: give it at most 1");
     if (s->ask.weights)
