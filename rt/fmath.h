@@ -101,12 +101,16 @@ FN float fexp_near(float x)
     return fexp(x);
 }
 #else
-/* e^x is p 2^i; the last bits of *magic are i. */
-FN float exp_parts(float x, float *magic)
+/* e^x is p 2^i; the last bits of *magic are i, and p is the series of what is left of x. */
+FN float exp_rest(float x, float *magic)
 {
     *magic = x * 0x1.715476p+0f + 0x1.8p23f;
     float n = *magic - 0x1.8p23f, r = x - n * 0x1.62e4p-1f;     /* 15 bits: n times it is exact */
-    r = r - n * 0x1.7f7d1cp-20f;
+    return r - n * 0x1.7f7d1cp-20f;
+}
+
+FN float exp_series(float r)
+{
     /* e^r = 1 + r + r^2 p(r), |r| <= ln 2 / 2: relative error 1.1e-8 */
     float p = 0x1.6d113cp-10f;
     p = p * r + 0x1.120ba2p-7f;
@@ -116,22 +120,40 @@ FN float exp_parts(float x, float *magic)
     return p * (r * r) + r + 1.0f;
 }
 
-FN float fexp(float x)
+FN float exp_low(float x)
 {
-    x = x < -104.0f ? -104.0f : x;          /* e^-104 rounds to 0, */
-    x = x > 89.0f ? 89.0f : x;              /* e^89 to infinity */
-    float magic, p = exp_parts(x, &magic);
+    return x < -104.0f ? -104.0f : x;       /* e^-104 rounds to 0, */
+}
+
+FN float exp_high(float x)
+{
+    return x > 89.0f ? 89.0f : x;           /* e^89 to infinity */
+}
+
+FN float exp_end(float p, float magic)
+{
     /* 2^i in two factors: i lies in -150 .. 128, and only the last product may round */
     int32_t i = (int32_t)(float_bits(magic) - 0x4b400000u), half = i >> 1;
     float s = bits_float((uint32_t)(half + 127) << 23), t = bits_float((uint32_t)(i - half + 127) << 23);
     return p * s * t;
 }
 
-/* The same of |x| <= 87, or a NaN: 2^i is a number. */
+FN float fexp(float x)
+{
+    float magic, r = exp_rest(exp_high(exp_low(x)), &magic);
+    return exp_end(exp_series(r), magic);
+}
+
+/* Of |x| <= 87, or a NaN: 2^i is a number. */
+FN float exp_near_end(float p, float magic)
+{
+    return p * bits_float((float_bits(magic) - 0x4b400000u + 127) << 23);
+}
+
 FN float fexp_near(float x)
 {
-    float magic, p = exp_parts(x, &magic);
-    return p * bits_float((float_bits(magic) - 0x4b400000u + 127) << 23);
+    float magic, r = exp_rest(x, &magic);
+    return exp_near_end(exp_series(r), magic);
 }
 #endif
 
@@ -181,40 +203,44 @@ FN float ftanh(float x)
     return signed_as(a < 0.625f ? small : large, x);
 }
 
-/* erf in steps, for loops over rows take one at a time: -log erfc of |x|, at most 4; and of erf itself, where `far` is one less
- * the exponential of that. */
+/* erf in steps, for loops over rows take one at a time.  Half of the series of erf near 0, and of that of -log erfc of a, which
+ * is |x|, at most 4; that logarithm; and erf itself, where `far` is one less the exponential of it. */
 FN float erf_bounded(float x)
 {
     float a = bits_float(float_bits(x) & 0x7fffffffu);
     return a > 4.0f ? 4.0f : a;             /* erf(4) rounds to 1 */
 }
 
-FN float erf_power(float x)
+FN float erf_half(float a)
 {
     /* 1 <= |x| <= 4: 1 - exp(-q(|x|)), q = -log erfc: error 9e-9 */
-    float a = erf_bounded(x), q = -0x1.b90e7ap-20f;
+    float q = -0x1.b90e7ap-20f;
     q = q * a + 0x1.83402p-15f;
     q = q * a - 0x1.394e9ap-11f;
     q = q * a + 0x1.381f9ap-8f;
-    q = q * a - 0x1.b0fd8cp-6f;
+    return q * a - 0x1.b0fd8cp-6f;
+}
+
+FN float erf_power(float q, float a)
+{
     q = q * a + 0x1.c2eacp-4f;
     q = q * a + 0x1.437e6cp-1f;
     q = q * a + 0x1.2156d2p+0f;
     return q * a - 0x1.4e0356p-12f;
 }
 
-FN float erf_far(float power)
-{
-    return 1.0f - fexp_near(-power);
-}
-
-FN float erf_end(float x, float far)
+FN float erf_near(float x)
 {
     /* |x| < 1: x + x p(x^2), relative error 7e-9 */
-    float a = erf_bounded(x), z = x * x, p = 0x1.4a569p-14f;
+    float z = x * x, p = 0x1.4a569p-14f;
     p = p * z - 0x1.a45088p-11f;
     p = p * z + 0x1.541270p-8f;
-    p = p * z - 0x1.b7fabap-6f;
+    return p * z - 0x1.b7fabap-6f;
+}
+
+FN float erf_end(float x, float a, float p, float far)
+{
+    float z = x * x;
     p = p * z + 0x1.ce2d10p-4f;
     p = p * z - 0x1.81273ep-2f;
     p = p * z + 0x1.06eba8p-3f;
@@ -223,6 +249,7 @@ FN float erf_end(float x, float far)
 
 FN float ferf(float x)
 {
-    return erf_end(x, erf_far(erf_power(x)));
+    float a = erf_bounded(x);
+    return erf_end(x, a, erf_near(x), 1.0f - fexp_near(-erf_power(erf_half(a), a)));
 }
 #endif

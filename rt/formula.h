@@ -65,10 +65,16 @@ FN float drift_rate(float lr, int64_t step, long late, long anneal)
     return late > 1 && step < anneal ? lr * fexp(((float)step / (float)anneal - 1.0f) * flog((float)late)) : lr;
 }
 
+/* s: the sigmoid of twice_u(x) */
+FN float slope_by(float x, float s)
+{
+    float b = bounded(x);
+    return s + b * s * (1.0f - s) * TWO_U * (1.0f + 3.0f * CUBE * b * b);
+}
+
 FN float slope_tanh(float x)
 {
-    float s = fsigmoid(twice_u(x)), b = bounded(x);
-    return s + b * s * (1.0f - s) * TWO_U * (1.0f + 3.0f * CUBE * b * b);
+    return slope_by(x, fsigmoid(twice_u(x)));
 }
 
 FN float slope_erf(float x)

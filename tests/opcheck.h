@@ -60,6 +60,9 @@ void same_bits(const char *call, long what, Tensor *got, const Tensor *want);
 void check_accumulated(const char *call, Tensor *got, Tensor *again);
 
 void ref_linear(const Case *c, double *y);                       /* opcheck_product.c: operands x, weight, bias */
+/* opcheck_product.c: the bits of gradients of a norm; mean, db: NULL for RMSNorm.  Kernels for GPUs differ. */
+void norm_bits(const char *call, Tensor *dx, Tensor *dw, Tensor *db, const Tensor *dy, const Tensor *x, const Tensor *w,
+               const Tensor *mean, const Tensor *rstd, long rows, long width);
 void alike(const char *call, Tensor *got, Tensor *want);         /* opcheck_team.c: have both the same bits? */
 /* opcheck_product.c, opcheck_shape.c, opcheck_update.c: each check covers the calls that it names. */
 typedef struct { const char *calls; void (*check)(void); } Check;

@@ -112,6 +112,7 @@ static void layernorm(void)
         check_gradient("layernorm_backward", dw, ref_layernorm, &c, 1, dy);
         if (b)
             check_gradient("layernorm_backward", db, ref_layernorm, &c, 2, dy);
+        norm_bits("layernorm_backward", dx, dw, b ? db : NULL, dy, x, w, mean, rstd, rows, width);
         Tensor *dw2 = same_bytes(dw), *db2 = same_bytes(db), *onto = operand(REAL, x->n, -1, 1), *sum = result(REAL, x->n);
         layernorm_backward(stage, sum->k, dw2->k, b ? db2->k : 0, dy->k, x->k, w->k, mean->k, rstd->k, onto->k, 1, rows, width);
         check_accumulated("layernorm_backward acc", dw, dw2);
@@ -134,8 +135,11 @@ static void rmsnorm(void)
         Tensor *dy = operand(REAL, x->n, -1, 1), *rstd = result(FLOAT, rows), *dx = result(REAL, x->n);
         Tensor *dw = result(FLOAT, width);
         Case c = {.d = {rows, width}, .f = {1e-2f}, .in = {x, w}};
+        ((float *)w->k)[0] = -0.0f;
+        w->v[0] = -0.0;
         rmsnorm_forward(stage, y->k, rstd->k, x->k, w->k, rows, width, 1e-2f);
         check_value("rmsnorm_forward", y, ref_rmsnorm, &c);
+        expect(folds() || !signbit(y->v[0]) == !!signbit(x->v[0]), "rmsnorm_forward: a weight of -0 has no sign");
         Tensor *more = operand(REAL, x->n, -1, 3), *both = result(REAL, x->n), *two = result(REAL, x->n);
         Tensor *y1 = result(REAL, x->n), *y2 = result(REAL, x->n), *s2 = result(FLOAT, rows);
         add_rmsnorm_forward(stage, both->k, y1->k, s2->k, x->k, more->k, w->k, rows, width, 1e-2f);
@@ -146,6 +150,7 @@ static void rmsnorm(void)
         rmsnorm_backward(stage, dx->k, dw->k, dy->k, x->k, w->k, rstd->k, 0, 0, rows, width);
         check_gradient("rmsnorm_backward", dx, ref_rmsnorm, &c, 0, dy);
         check_gradient("rmsnorm_backward", dw, ref_rmsnorm, &c, 1, dy);
+        norm_bits("rmsnorm_backward", dx, dw, NULL, dy, x, w, NULL, rstd, rows, width);
         Tensor *dw2 = same_bytes(dw), *onto = operand(REAL, x->n, -1, 1), *sum = result(REAL, x->n);
         rmsnorm_backward(stage, sum->k, dw2->k, dy->k, x->k, w->k, rstd->k, onto->k, 1, rows, width);
         check_accumulated("rmsnorm_backward acc", dw, dw2);

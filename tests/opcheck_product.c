@@ -193,6 +193,50 @@ static void fused_chains(const char *call, Tensor *got, long n, const Tensor *a,
     expect(wrong == 0, "%s: %ld of %ld are not the chains of fused steps, the first is %ld", call, wrong, got->n, first);
 }
 
+/* got[width]: the sums over rows of terms[rows width], ascending, in the stage's blocks. */
+static void column_chains(const char *call, Tensor *got, const Tensor *terms, long rows)
+{
+    if (!folds())
+        fused_chains(call, got, 1, terms, 1, got->n, filled(REAL, 1, 1), 0, 0, rows, stage->blocks);
+}
+
+/* In the order of docs/bits.md: lane j adds terms j, j + 16, ..., and lanes are added in halves. */
+static float lanes(const float *term, long n)
+{
+    float lane[16] = {0};
+    for (long i = 0; i < n; i++)
+        lane[i % 16] += term[i];
+    for (int half = 8; half; half /= 2)
+        for (int j = 0; j < half; j++)
+            lane[j] += lane[j + half];
+    return lane[0];
+}
+
+/* dweight adds terms over rows, dx has sums along them. */
+void norm_bits(const char *call, Tensor *dx, Tensor *dw, Tensor *db, const Tensor *dy, const Tensor *x, const Tensor *w,
+               const Tensor *mean, const Tensor *rstd, long rows, long width)
+{
+    Tensor *term = filled(FLOAT, rows * width, 0), *want = result(REAL, rows * width);
+    float plain[2][8200];
+    for (long r = 0; r < rows && !folds(); r++) {
+        const float s = ((const float *)rstd->k)[r], m = mean ? ((const float *)mean->k)[r] : 0;
+        for (long i = 0, at = r * width; i < width; i++, at++) {
+            float u = ((float)x->v[at] - m) * s, d = (float)dy->v[at];
+            term->v[at] = (double)(d * u);
+            plain[0][i] = d * (float)w->v[i];
+            plain[1][i] = plain[0][i] * u;
+        }
+        float sum = mean ? lanes(plain[0], width) / (float)width : 0, product = lanes(plain[1], width) / (float)width;
+        for (long i = 0, at = r * width; i < width; i++, at++)
+            put(want->k, at, s * (plain[0][i] - sum - ((float)x->v[at] - m) * s * product));
+    }
+    if (!folds())
+        same_bits(call, width, dx, want);
+    column_chains(call, dw, term, rows);
+    if (db)
+        column_chains(call, db, dy, rows);
+}
+
 static void linear_chains(void)
 {
     if (folds())
@@ -205,13 +249,19 @@ static void linear_chains(void)
         double most = s == 7 ? 1e-24 : 1;
         Tensor *x = operand(REAL, m * in, -most, most), *w = operand(REAL, out * in, -most, most);
         Tensor *dy = operand(REAL, m * out, -most, most);
-        Tensor *y = result(REAL, m * out), *dx = result(REAL, m * in), *dw = result(FLOAT, w->n);
+        Tensor *y = result(REAL, m * out), *dx = result(REAL, m * in), *dw = result(FLOAT, w->n), *db = result(FLOAT, out);
+        Tensor *alone = result(FLOAT, out);
         linear_forward(stage, y->k, x->k, w->k, NULL, 0, m, in, out);
         linear_backward_x(stage, dx->k, dy->k, w->k, 0, m, in, out);
-        linear_backward_w(stage, dw->k, NULL, dy->k, x->k, 0, 0, m, in, out);
+        linear_backward_w(stage, dw->k, db->k, dy->k, x->k, 0, 0, m, in, out);
+        linear_backward_w(stage, NULL, alone->k, dy->k, x->k, 0, 0, m, in, out);
         fused_chains("linear_forward", y, out, x, in, 1, w, in, 1, in, stage->blocks);
         fused_chains("linear_backward_x", dx, in, dy, out, 1, w, 1, in, out, stage->blocks);
         fused_chains("linear_backward_w", dw, in, dy, 1, out, x, 1, in, m, stage->blocks);
+        column_chains("linear_backward_w: bias", db, dy, m);
+        same_bits("linear_backward_w: bias alone", s, alone, db);
+        linear_backward_w(stage, dw->k, alone->k, dy->k, x->k, 0, 1, m, in, out);
+        check_accumulated("linear_backward_w: bias acc", db, alone);
         case_end();
     }
 }

@@ -385,30 +385,24 @@ static inline void spread(real *dx, const Terms *t, const float *restrict scale,
         }
 }
 
+/* A loop of its own for each way. */
+#define SPREAD(relu) \
+    if (onto) \
+        spread(dx, t, scale, plain, with, onto, first, end, n, relu); \
+    else \
+        spread(dx, t, scale, plain, with, 0, first, end, n, relu); \
+    break
+
 static void spread_some(real *dx, const Terms *t, const float *scale, const float *plain, const float *with, const real *onto,
                         long first, long end, long n)
 {
-    int relu = relu_of(t);
-    if (relu == RELU_AGAIN && onto)
-        spread(dx, t, scale, plain, with, onto, first, end, n, RELU_AGAIN);
-    else if (relu == RELU_AGAIN)
-        spread(dx, t, scale, plain, with, 0, first, end, n, RELU_AGAIN);
-    else if (relu == CLIP_AGAIN && onto)
-        spread(dx, t, scale, plain, with, onto, first, end, n, CLIP_AGAIN);
-    else if (relu == CLIP_AGAIN)
-        spread(dx, t, scale, plain, with, 0, first, end, n, CLIP_AGAIN);
-    else if (relu == IN_DX && onto)
-        spread(dx, t, scale, plain, with, onto, first, end, n, IN_DX);
-    else if (relu == IN_DX)
-        spread(dx, t, scale, plain, with, 0, first, end, n, IN_DX);
-    else if (relu && onto)
-        spread(dx, t, scale, plain, with, onto, first, end, n, RELU_OF_Y);
-    else if (relu)
-        spread(dx, t, scale, plain, with, 0, first, end, n, RELU_OF_Y);
-    else if (onto)
-        spread(dx, t, scale, plain, with, onto, first, end, n, NO_RELU);
-    else
-        spread(dx, t, scale, plain, with, 0, first, end, n, NO_RELU);
+    switch (relu_of(t)) {
+    case RELU_AGAIN: SPREAD(RELU_AGAIN);
+    case CLIP_AGAIN: SPREAD(CLIP_AGAIN);
+    case IN_DX: SPREAD(IN_DX);
+    case RELU_OF_Y: SPREAD(RELU_OF_Y);
+    default: SPREAD(NO_RELU);
+    }
 }
 
 static void spread_all(Stage *st, real *dx, const Terms *t, const float *scale, const float *plain, const float *with,

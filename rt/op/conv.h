@@ -256,7 +256,7 @@ static __attribute__((noinline, unused)) void block_taps(float *c, const Conv *v
 static inline void convolve(Stage *st, real *to, const Conv *v, int back, const real *from, const real *weight, long row,
                             long col, const Made *made, long pixels, long n, long k)
 {
-    Grid g = grid_of(pixels, n, BLOCK, COLS, 1);
+    Grid g = grid_of(pixels, n, BLOCK, COLS, 0, 1);
     long each = task_count(&g), wide = v->groups * n, size = v->kheight * v->kwidth;
     EACH(pixels * wide * k * size >= 1 << 16)
     for (long number = 0; number < each * v->groups; number++) {
@@ -436,7 +436,7 @@ static inline void convolve_weight(Stage *st, float *dweight, const real *dy, co
 {
     long pixels = v->batch * v->yheight * v->ywidth;
     if (is_pointwise(v))
-        pointwise_gradient(st, dweight, dy, x, acc, pixels, v->out, v->in, pixels);
+        pointwise_gradient(st, dweight, NULL, dy, x, acc, pixels, v->out, v->in, pixels);
     else if (is_depthwise(v))
         depth_gradient(st, dweight, dy, x, acc, v);
     else

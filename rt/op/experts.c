@@ -165,16 +165,7 @@ void combine_forward(Stage *st, real *y, const real *x, const real *share, const
 void combine_backward(Stage *st, real *dx, real *dshare, const real *dy, const real *x, const real *share, const int32_t *slot,
                       long rows, long top, long width)
 {
-    EACH(rows * top * width >= 1 << 14)
-    for (long i = 0; i < rows * top; i++) {
-        const real *row = x + slot[i] * width, *d = dy + i / top * width;
-        float sum, part = get(share, i);
-        SUM_OF(sum, width, k, get(d, k) * get(row, k));
-        if (dshare)
-            put(dshare, i, sum);
-        for (long k = 0; dx && k < width; k++)
-            put(dx, slot[i] * width + k, part * get(d, k));
-    }
+    share_back(st, dx, dshare, dy, x, share, slot, rows * top, top, width, 0, rows * top);
 }
 
 /* ---- the loss that spreads tokens ------------------------------------------------------------------------------------ */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * experts.h: the sums over the experts of a token, for one device (experts.c) and for devices that have whole experts
- * (experts_team.c).  Ascending choices of a token.
+ * experts.h: the sums over the experts of a token, and gradients of one, for one device (experts.c) and for devices that have
+ * whole experts (experts_team.c).  Ascending choices of a token.
  */
 #ifndef EXPERTS_H
 #define EXPERTS_H
@@ -32,5 +32,24 @@ static inline void add_shares(Stage *st, real *y, const real *x, const real *sha
                 sum += get(share, r * top + j) * get(x, slot[r * top + j] * width + i);
             put(y, r * width + i, sum);
         }
+}
+
+/* The gradients of rows first .. end-1, which x and dx have, and of their shares; dy has a row for each `top` of n. */
+static inline void share_back(Stage *st, real *dx, real *dshare, const real *dy, const real *x, const real *share,
+                              const int32_t *slot, long n, long top, long width, long first, long end)
+{
+    EACH(n * width >= 1 << 14)
+    for (long i = 0; i < n; i++) {
+        const long at = (slot[i] - first) * width;
+        const real *d = dy + i / top * width;
+        float sum, part = get(share, i);
+        if (slot[i] < first || slot[i] >= end)
+            continue;
+        SUM_OF(sum, width, k, get(d, k) * get(x, at + k));
+        if (dshare)
+            put(dshare, i, sum);
+        for (long k = 0; dx && k < width; k++)
+            put(dx, at + k, part * get(d, k));
+    }
 }
 #endif

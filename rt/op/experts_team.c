@@ -64,17 +64,7 @@ void combine_experts_backward(Stage *st, real *dx, real *dshare, const real *dy,
     const long first = offset[number(st) * experts], end = offset[(number(st) + 1) * experts];
     if (dshare)
         fill_zeros(dshare, 0, rows * top);
-    EACH(rows * top * width >= 1 << 14)
-    for (long i = 0; i < rows * top; i++)
-        if (slot[i] >= first && slot[i] < end) {
-            const real *row = x + (slot[i] - first) * width, *d = dy + i / top * width;
-            float sum, part = get(share, i);
-            SUM_OF(sum, width, k, get(d, k) * get(row, k));
-            if (dshare)
-                put(dshare, i, sum);
-            for (long k = 0; dx && k < width; k++)
-                put(dx, (slot[i] - first) * width + k, part * get(d, k));
-        }
+    share_back(st, dx, dshare, dy, x, share, slot, rows * top, top, width, first, end);
     if (dx)
         fill_zeros(dx, (end - first) * width, rows * least(top, experts) * width);
     if (dshare && st->team)

@@ -46,38 +46,17 @@ static inline void span_forward(real *y, const real *a, const real *b, long n, l
         put(y, i, rounded(act_of(get(a, i), act)) * get(b, i));
 }
 
-/* A sum of one term, as that of Mul: never -0 */
-static inline void span_back_b(real *db, const real *dy, const real *a, long n, long act)
-{
-    for (long i = 0; i < n; i++)
-        put(db, i, 0.0f + get(dy, i) * rounded(act_of(get(a, i), act)));
-}
-
-static inline void span_back_a(real *da, const real *dy, const real *a, const real *b, long n, long act)
+/* db is a sum of one term, as that of Mul: never -0. */
+static inline void span_back(real *da, real *db, const real *dy, const real *a, const real *b, long n, int of_a, int of_b,
+                             long act)
 {
     for (long i = 0; i < n; i++) {
-        float x = get(a, i);
-        put(da, i, act_back(rounded(get(dy, i) * get(b, i)), x, rounded(act_of(x, act)), act));
+        float d = get(dy, i), x = get(a, i), v = rounded(act_of(x, act)), back = of_a ? rounded(d * get(b, i)) : 0.0f;
+        if (of_b)
+            put(db, i, 0.0f + d * v);
+        if (of_a)
+            put(da, i, act_back(back, x, v, act));
     }
-}
-
-static inline void span_both(real *da, real *db, const real *dy, const real *a, const real *b, long n, long act)
-{
-    for (long i = 0; i < n; i++) {
-        float d = get(dy, i), x = get(a, i), v = rounded(act_of(x, act)), back = rounded(d * get(b, i));
-        put(db, i, 0.0f + d * v);
-        put(da, i, act_back(back, x, v, act));
-    }
-}
-
-static inline void span_back(real *da, real *db, const real *dy, const real *a, const real *b, long n, long act)
-{
-    if (da && db)
-        span_both(da, db, dy, a, b, n, act);
-    else if (da)
-        span_back_a(da, dy, a, b, n, act);
-    else
-        span_back_b(db, dy, a, n, act);
 }
 
 /* Each act has a loop of its own: one with the choice inside would not run in vectors. */
@@ -101,7 +80,12 @@ void gate_backward(Stage *st, real *da, real *db, const real *dy, const real *a,
 {
     EACH(n >= 4 * SPAN)
     for (long i = 0; i < n; i += SPAN)
-        BY_ACT(act, span_back, da ? da + i : NULL, db ? db + i : NULL, dy + i, a + i, b + i, least(SPAN, n - i))
+        if (da && db)
+            BY_ACT(act, span_back, da + i, db + i, dy + i, a + i, b + i, least(SPAN, n - i), 1, 1)
+        else if (da)
+            BY_ACT(act, span_back, da + i, NULL, dy + i, a + i, b + i, least(SPAN, n - i), 1, 0)
+        else
+            BY_ACT(act, span_back, NULL, db + i, dy + i, a + i, b + i, least(SPAN, n - i), 0, 1)
 }
 
 void softcap_forward(Stage *st, real *y, const real *x, long n, float cap)

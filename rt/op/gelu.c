@@ -5,57 +5,105 @@
 #include "kernel.h"
 #include "../formula.h"
 
-/* far[i] of erf(x[i] / sqrt 2), for erf_end().  A loop of its own for each step has so short chains that the processor works on
- * several numbers at once. */
-static inline void far_steps(float *restrict far, const real *restrict x, long n)
+/* Loops of a few steps each have so short chains that the processor works on several numbers at once. */
+
+/* e^x[i], where x[i] is within the bounds of fexp() */
+static inline void exp_steps(float *restrict e, const float *restrict x, long n)
 {
+    float magic[CHUNK];
     for (long i = 0; i < n; i++)
-        far[i] = erf_power(get(x, i) * HALF);
+        e[i] = exp_rest(x[i], &magic[i]);
     for (long i = 0; i < n; i++)
-        far[i] = erf_far(far[i]);
+        e[i] = exp_end(exp_series(e[i]), magic[i]);
 }
 
-static void gelu_erf_steps(real *restrict y, const real *restrict x, long n)
+/* What erf_end() takes for erf(x[i]) */
+typedef struct { float bounded[CHUNK], near[CHUNK], far[CHUNK]; } Erf;
+
+static inline void erf_steps(Erf *restrict e, const float *restrict x, long n)
 {
-    float far[CHUNK];
-    far_steps(far, x, n);
+    float magic[CHUNK];
+    for (long i = 0; i < n; i++) {
+        float a = erf_bounded(x[i]);
+        e->bounded[i] = a;
+        e->near[i] = erf_near(x[i]);
+        e->far[i] = erf_half(a);
+    }
     for (long i = 0; i < n; i++)
-        put(y, i, 0.5f * get(x, i) * (1.0f + erf_end(get(x, i) * HALF, far[i])));
+        e->far[i] = erf_power(e->far[i], e->bounded[i]);
+    for (long i = 0; i < n; i++)
+        e->far[i] = exp_rest(-e->far[i], &magic[i]);
+    for (long i = 0; i < n; i++)
+        e->far[i] = 1.0f - exp_near_end(exp_series(e->far[i]), magic[i]);
 }
 
-static void slope_erf_steps(real *dx, const real *dy, const real *restrict x, long n)
+static void forward_erf(real *restrict y, const real *restrict x, long n)
 {
-    float far[CHUNK], v[CHUNK], dense[CHUNK];
+    float v[CHUNK];
+    Erf e;
     for (long i = 0; i < n; i++)
+        v[i] = get(x, i) * HALF;
+    erf_steps(&e, v, n);
+    for (long i = 0; i < n; i++)
+        put(y, i, 0.5f * get(x, i) * (1.0f + erf_end(v[i], e.bounded[i], e.near[i], e.far[i])));
+}
+
+static void forward_tanh(real *restrict y, const real *restrict x, long n)
+{
+    float u[CHUNK], e[CHUNK];
+    for (long i = 0; i < n; i++)
+        u[i] = exp_high(exp_low(-twice_u(get(x, i))));
+    exp_steps(e, u, n);
+    for (long i = 0; i < n; i++)
+        put(y, i, get(x, i) * (1.0f / (1.0f + e[i])));
+}
+
+/* dx may be dy, which is read before. */
+static void backward_erf(real *dx, const real *dy, const real *x, long n)
+{
+    float v[CHUNK], by[CHUNK], square[CHUNK], dense[CHUNK], d[CHUNK];
+    Erf e;
+    for (long i = 0; i < n; i++) {
         v[i] = bounded(get(x, i));
+        by[i] = v[i] * HALF;
+        square[i] = exp_low(-0.5f * v[i] * v[i]);
+        d[i] = get(dy, i);
+    }
+    erf_steps(&e, by, n);
+    exp_steps(dense, square, n);
     for (long i = 0; i < n; i++)
-        far[i] = erf_power(v[i] * HALF);
+        put(dx, i, d[i] * (0.5f * (1.0f + erf_end(by[i], e.bounded[i], e.near[i], e.far[i])) + v[i] * DENSE * dense[i]));
+}
+
+static void backward_tanh(real *dx, const real *dy, const real *x, long n)
+{
+    float v[CHUNK], u[CHUNK], e[CHUNK], d[CHUNK];
+    for (long i = 0; i < n; i++) {
+        v[i] = get(x, i);
+        u[i] = exp_high(exp_low(-twice_u(v[i])));
+        d[i] = get(dy, i);
+    }
+    exp_steps(e, u, n);
     for (long i = 0; i < n; i++)
-        far[i] = erf_far(far[i]);
-    for (long i = 0; i < n; i++)
-        dense[i] = fexp(-0.5f * v[i] * v[i]);
-    for (long i = 0; i < n; i++)
-        put(dx, i, get(dy, i) * (0.5f * (1.0f + erf_end(v[i] * HALF, far[i])) + v[i] * DENSE * dense[i]));
+        put(dx, i, d[i] * slope_by(v[i], 1.0f / (1.0f + e[i])));
 }
 
 void gelu_forward(Stage *st, real *y, const real *x, long n, long tanh)
 {
-    if (tanh)
-        MAP(n, i)
-            put(y, i, gelu_tanh(get(x, i)));
-    else
-        EACH(n >= 4 * SPAN)
-        for (long i = 0; i < n; i += CHUNK)
-            gelu_erf_steps(y + i, x + i, least(CHUNK, n - i));
+    EACH(n >= 4 * SPAN)
+    for (long i = 0; i < n; i += CHUNK)
+        if (tanh)
+            forward_tanh(y + i, x + i, least(CHUNK, n - i));
+        else
+            forward_erf(y + i, x + i, least(CHUNK, n - i));
 }
 
 void gelu_backward(Stage *st, real *dx, const real *dy, const real *x, long n, long tanh)
 {
-    if (tanh)
-        MAP(n, i)
-            put(dx, i, get(dy, i) * slope_tanh(get(x, i)));
-    else
-        EACH(n >= 4 * SPAN)
-        for (long i = 0; i < n; i += CHUNK)
-            slope_erf_steps(dx + i, dy + i, x + i, least(CHUNK, n - i));
+    EACH(n >= 4 * SPAN)
+    for (long i = 0; i < n; i += CHUNK)
+        if (tanh)
+            backward_tanh(dx + i, dy + i, x + i, least(CHUNK, n - i));
+        else
+            backward_erf(dx + i, dy + i, x + i, least(CHUNK, n - i));
 }

@@ -139,15 +139,14 @@ static inline void widen_few(float *to, const Few *few, long first, long n)
 static void pack_few(float *to, long width, long size, View v, long m, long n);
 
 /* Panels of `width` adjacent columns, `size` floats from one to the next: to[n / width][m][width] = v, zero past its n columns.
- * Rows are read whole, so that the machine sees what comes next; and written in whole vectors, of which the next row overwrites
- * what is too much. */
+ * Rows are read whole, so that the machine sees what comes next. */
 static inline __attribute__((always_inline)) void pack(float *to, const long width, long size, View v, long m, long n)
 {
     if (v.few) {
         pack_few(to, width, size, v, m, n);
         return;
     }
-    long whole = n / width * width, sure = v.is_float && v.col == 1 ? (n - (VECTOR - 1)) / width * width : 0;
+    long whole = n / width * width, straight = v.is_float && v.col == 1 ? whole : 0;
     if (whole < n)
         memset(to + n / width * size, 0, (size_t)(m * width) * sizeof *to);
     if (v.row_step == 1 && v.col != 1) {
@@ -162,9 +161,8 @@ static inline __attribute__((always_inline)) void pack(float *to, const long wid
         for (; p + AHEAD < m && j < n; j += 64 / (long)sizeof(real))
             __builtin_prefetch((const char *)view_from(row, AHEAD, j).at);
         j = 0;
-        for (; j < sure; j += width, at += size)
-            for (long i = 0; i < width; i += VECTOR)
-                *(Vector *)(at + i) = *(const Vector *)((const float *)row.at + j + i);
+        for (; j < straight; j += width, at += size)
+            memcpy(at, (const float *)row.at + j, (size_t)width * sizeof *at);      /* of a size that the compiler knows */
         for (; j < n; j += width, at += size)
             widen(at, width, view_from(row, 0, j), 1, least(width, n - j));
     }
@@ -185,7 +183,7 @@ static __attribute__((noinline, unused)) void pack_few(float *to, long width, lo
         }
 }
 
-/* A packed strip of a, and the vector that its last row may spoil behind it. */
+/* A packed strip of a.  The next one does not begin on the same set of the nearest cache. */
 static inline long strip_size(long depth) { return depth * TILE_ROWS + VECTOR; }
 
 /* The terms of a chain that are taken at once: DEPTH at most, and about as many each time. */
@@ -332,22 +330,23 @@ static __attribute__((noinline, unused)) void product_panels(float *c, long ldc,
 
 /* What a thread takes of a large product: columns, so that a part of b is packed once; and rows, where threads would lack work
  * or something waits on the stack.  Tasks are about of one size, and as many for each thread. */
-typedef struct { long m, n, down, across; } Grid;
+typedef struct { long m, n, down, across; int copies; } Grid;        /* copies: of a too */
 typedef struct { long i, j, m, n; } Task;
 
-/* What a thread has to do, in rows of a panel.  A copy of a panel of b counts as PACKS rows: a guess. */
+/* What a thread has to do, in results.  The copy of a column of b, or of a row of a, counts as PACKS of them. */
 static inline long grid_cost(const Grid *g, long threads)
 {
     enum { PACKS = 32 };
     if (g->down * g->across == 0)               /* no results */
         return 0;
-    long rows = ceil_div(ceil_div(g->m, TILE_ROWS), g->down) * TILE_ROWS, panels = ceil_div(ceil_div(g->n, COLS), g->across);
-    return ceil_div(g->down * g->across, threads) * (rows + PACKS) * panels;
+    long rows = ceil_div(ceil_div(g->m, TILE_ROWS), g->down) * TILE_ROWS;
+    long columns = ceil_div(ceil_div(g->n, COLS), g->across) * COLS;
+    return ceil_div(g->down * g->across, threads) * (rows + PACKS) * (columns + g->copies * PACKS);
 }
 
-static inline Grid grid_of(long m, long n, long rows, long cols, long threads)
+static inline Grid grid_of(long m, long n, long rows, long cols, int copies, long threads)
 {
-    Grid g = {m, n, ceil_div(m, rows), ceil_div(n, cols)}, tall = g;
+    Grid g = {m, n, ceil_div(m, rows), ceil_div(n, cols), copies}, tall = g;
     while (g.down * g.across % threads && g.across * COLS < n)
         g.across++;
     while (g.down * g.across % threads && g.down * TILE_ROWS < m)
@@ -400,13 +399,13 @@ static inline int result_waits(const Result *to, const Chains *k)
     return chains_wait(k) + (to->is_float && to->becomes == ADD && (k->levels || k->long_chains));
 }
 
-static inline Grid result_grid(const Result *to, const Chains *k, long m, long n, long threads)
+static inline Grid result_grid(const Result *to, const Chains *k, const View *a, long m, long n, long threads)
 {
     int waits = result_waits(to, k);
     long spread = to->is_float ? chains_spread(k) : SPREAD;
     if (waits)
         spread = least(spread, WAITS / BLOCK / waits / COLS * COLS);
-    return grid_of(m, n, waits || !to->is_float ? BLOCK : m + 1, spread, threads);
+    return grid_of(m, n, waits || !to->is_float ? BLOCK : m + 1, spread, a->col != 1, threads);
 }
 
 static inline void task_product(const Result *to, Task t, View a, View b, const Chains *k)
@@ -430,7 +429,7 @@ static inline void task_product(const Result *to, Task t, View a, View b, const 
 static inline void product_way(Stage *st, Result to, View a, View b, long m, long n, long k, long block, long pieces)
 {
     Chains chains = chains_of(k, block, pieces);
-    Grid g = result_grid(&to, &chains, m, n, st->threads);
+    Grid g = result_grid(&to, &chains, &a, m, n, st->threads);
     EACH(m * n * k >= 1 << 16)
     for (long number = 0; number < task_count(&g); number++)
         task_product(&to, task_of(&g, number), a, b, &chains);

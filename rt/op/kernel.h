@@ -132,23 +132,28 @@ static inline void block_ends(float *sum, float *rest, long room, long n, long n
         memcpy(rest + level * room, sum, (size_t)n * sizeof *sum);
 }
 
-/* sum[i] = the sum over rows r, ascending, of x[r][from+i], for up to CHUNK columns.  A sum is in a register for DOWN rows. */
-static inline void column_sums(float *sum, const real *x, long rows, long width, long from, long n)
+/* The sums of n columns go on with these rows, ascending.  A sum is in a register for DOWN rows. */
+static inline void column_sums_on(float *sum, const real *at, long rows, long width, long n)
 {
     enum { DOWN = 8 };
     long r = 0;
-    for (long i = 0; i < n; i++)
-        sum[i] = 0;
-    for (const real *at = x + from; r + DOWN <= rows; r += DOWN, at += DOWN * width)
+    for (; r + DOWN <= rows; r += DOWN, at += DOWN * width)
         for (long i = 0; i < n; i++) {
             float t = sum[i];
             for (long k = 0; k < DOWN; k++)
                 t += get(at, k * width + i);
             sum[i] = t;
         }
-    for (; r < rows; r++)
+    for (; r < rows; r++, at += width)
         for (long i = 0; i < n; i++)
-            sum[i] += get(x, r * width + from + i);
+            sum[i] += get(at, i);
+}
+
+/* sum[i] = the sum over rows r, ascending, of x[r][from+i]. */
+static inline void column_sums(float *sum, const real *x, long rows, long width, long from, long n)
+{
+    memset(sum, 0, (size_t)n * sizeof *sum);
+    column_sums_on(sum, x + from, rows, width, n);
 }
 
 /* What a call with the operand `onto` stores: v; or the sum of onto[i] and v, as if v had been stored and read. */

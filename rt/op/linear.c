@@ -24,8 +24,5 @@ void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, 
                        long rows, long in, long out)
 {
     (void)h;
-    if (dweight)
-        pointwise_gradient(st, dweight, dy, x, acc, rows, out, in, block_of(st, rows));
-    if (dbias)
-        bias_blocks(st, dbias, dy, acc, rows, out, block_of(st, rows));
+    pointwise_gradient(st, dweight, dbias, dy, x, acc, rows, out, in, block_of(st, rows));
 }

@@ -11,7 +11,7 @@ static void products(Stage *st, real *y, View a, View b, long a_step, long b_ste
 {
     Chains chains = chains_of(k, k, 1);
     Result to = {y, n, sizeof(real) == sizeof(float), STORE, NULL};
-    Grid g = result_grid(&to, &chains, m, n, batch % st->threads ? st->threads : 1);
+    Grid g = result_grid(&to, &chains, &a, m, n, batch % st->threads ? st->threads : 1);
     long each = task_count(&g);
     EACH(batch * m * n * k >= 1 << 16)
     for (long number = 0; number < batch * each; number++) {

@@ -23,13 +23,16 @@ static inline void pointwise_product(Stage *st, real *y, const real *a, View b, 
     thin_product(st, y, a, b, bias ? bias : none, rows, n, k);
 }
 
-/* dweight[m n] of dy[rows m] and x[rows n], in blocks of rows. */
-static inline void pointwise_gradient(Stage *st, float *dweight, const real *dy, const real *x, int acc, long rows, long m,
-                                      long n, long block)
+/* dweight[m n] of dy[rows m] and x[rows n], and dbias[m], in blocks of rows; NULL: not wanted. */
+static inline void pointwise_gradient(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int acc,
+                                      long rows, long m, long n, long block)
 {
-    if (rows >= MANY && block >= rows && is_slim(m, n))
-        thin_gradient(st, dweight, dy, x, acc, rows, m, n);
-    else
+    int thin = dweight && rows >= MANY && block >= rows && is_slim(m, n);
+    if (thin)
+        thin_gradient(st, dweight, dbias, dy, x, acc, rows, m, n);
+    else if (dweight)
         product_give(st, dweight, view(dy, 1, m), view(x, n, 1), acc, m, n, rows, block);
+    if (dbias && !thin)
+        bias_blocks(st, dbias, dy, acc, rows, m, block);
 }
 #endif

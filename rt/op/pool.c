@@ -34,33 +34,24 @@ static inline Span columns_of(const Pool *v, long column)
     return pixels_of(column, v->stride, v->left, v->kwidth, v->width);
 }
 
-/* most[j]: the largest of a window; x begins at the sample's channel. */
-static void largest(float *most, const Pool *v, const real *x, Span rows, Span columns, long n)
+/* most[j]: the largest of a window; at[j], unless NULL: which pixel of the window that is, counted by rows.  x begins at the
+ * sample's channel. */
+static inline __attribute__((always_inline)) void largest(float *most, int32_t *at, const Pool *v, const real *x, Span rows,
+                                                          Span columns, long n)
 {
-    for (long j = 0; j < n; j++)
-        most[j] = -F_INFINITY;
-    for (long r = rows.from; r < rows.to; r++)
-        for (long c = columns.from; c < columns.to; c++)
-            for (long j = 0; j < n; j++) {
-                float a = get(x, (r * v->width + c) * v->channels + j);
-                most[j] = a > most[j] || a != a ? a : most[j];
-            }
-}
-
-/* at[j]: which pixel of the window that is, counted by rows. */
-static void places(int32_t *at, const Pool *v, const real *x, Span rows, Span columns, long n)
-{
-    float most[SOME];
     int32_t number = 0;
     for (long j = 0; j < n; j++)
-        most[j] = -F_INFINITY, at[j] = 0;
+        most[j] = -F_INFINITY;
+    for (long j = 0; at && j < n; j++)
+        at[j] = 0;
     for (long r = rows.from; r < rows.to; r++)
         for (long c = columns.from; c < columns.to; c++, number++)
             for (long j = 0; j < n; j++) {
                 float a = get(x, (r * v->width + c) * v->channels + j);
                 int larger = a > most[j] || a != a;
                 most[j] = larger ? a : most[j];
-                at[j] = larger ? number : at[j];
+                if (at)
+                    at[j] = larger ? number : at[j];
             }
 }
 
@@ -74,7 +65,7 @@ void pool_max_forward(Stage *st, real *y, const real *x, long batch, long height
             float most[SOME];
             long n = least(SOME, channels - from);
             const real *sample = x + p / (yheight * ywidth) * height * width * channels + from;
-            largest(most, &v, sample, rows_of(&v, p / ywidth % yheight), columns_of(&v, p % ywidth), n);
+            largest(most, NULL, &v, sample, rows_of(&v, p / ywidth % yheight), columns_of(&v, p % ywidth), n);
             for (long j = 0; j < n; j++)
                 put(y, p * channels + from + j, most[j]);
         }
@@ -110,7 +101,8 @@ static void max_gradient(Tile *t, const Pool *v, const real *dy, const real *x, 
         for (long c = across.from; c < across.to; c++) {
             Span rows = rows_of(v, r), columns = columns_of(v, c);
             int32_t at[SOME];
-            places(at, v, x, rows, columns, n);
+            float most[SOME];
+            largest(most, at, v, x, rows, columns, n);
             give_window(t, dy + (r * v->ywidth + c) * v->channels, at, rows, columns, n);
         }
 }

@@ -21,7 +21,8 @@
 /* THIN, HELD: floats of a packed factor, of chains that wait.  WIDE, SLIM: columns of a result, of the side of few channels.
  * NEAR: bytes of pixels that are taken at once, so that the second cache has them. */
 enum { THINS = TREES && !BY_LANE && sizeof(real) == sizeof(float) };
-enum { THIN = TREES ? 64 << 10 : 1, WIDE = 512, SLIM = TREES ? 128 : 1, HELD = THIN, NEAR = 128 << 10, LINE = 16 };
+enum { THIN = TREES ? 64 << 10 : 1, WIDE = 512, SLIM = TREES ? 192 : 1, HELD = TREES ? 160 << 10 : 1 };
+enum { NEAR = 256 << 10, LINE = 16 };
 
 /* A tile of the columns from j on, of `wide`, of chains of k terms at t->to; the row or the terms of a are adjacent. */
 static inline __attribute__((always_inline)) void thin_tile(Rest *t, long j, const float *a, long row, long col,
@@ -72,17 +73,21 @@ static inline void thin_product(Stage *st, real *to, const real *a, View b, cons
     }
 }
 
-/* The sum over pixels of products of a[pixels ld], m columns of it, and b[pixels n]: given to to[m n], or turned to[n ldt]. */
-typedef struct { float *to; const float *a, *b; long pixels, m, ld, n; int turned, acc; } Outer;
+/* The sum over pixels of products of a[pixels ld], m columns of it, and b[pixels n]: given to to[m n], or turned to[n ld].
+ * bias, unless NULL: the sums of these columns of a are given too, or turned of b. */
+typedef struct { float *to, *bias; const float *a, *b; long pixels, m, ld, n; int turned, acc; } Outer;
 
 static __attribute__((noinline, unused)) void thin_outer(const Outer *o)
 {
-    _Alignas(64) float panels[SLIM * DEPTH], c[HELD];
-    long wide = ceil_div(o->n, TILE_COLS) * TILE_COLS, depth = least(DEPTH, NEAR / (long)sizeof(float) / o->ld);
+    _Alignas(64) float panels[SLIM * DEPTH], c[HELD], sum[HELD / TILE_COLS + 1] = {0};
+    long wide = ceil_div(o->n, TILE_COLS) * TILE_COLS, depth = least(DEPTH, NEAR / (long)sizeof(float) / o->m);
     for (long p = 0; p < o->pixels; p += depth) {
         long k = least(depth, o->pixels - p), i = 0;
         const float *at = o->a + p * o->ld;
         pack(panels, TILE_COLS, TILE_COLS * k, view_float(o->b + p * o->n, o->n, 1), k, o->n);
+        if (o->bias)
+            column_sums_on(sum, (const real *)(const void *)(o->turned ? o->b + p * o->n : at), k, o->turned ? o->n : o->ld,
+                           o->turned ? o->n : o->m);
         for (; i + TILE_ROWS <= o->m; i += TILE_ROWS)
             for (long j = 0; j < o->n; j += TILE_COLS) {
                 Floats here = {c + i * wide, wide};
@@ -94,6 +99,8 @@ static __attribute__((noinline, unused)) void thin_outer(const Outer *o)
         for (long j = 0; i < o->m && j < o->n; j += TILE_COLS)
             tile_fit(&rest, i, j, &left, panels + j * k, o->m - i, &(Terms){k, k, 1});
     }
+    if (o->bias)
+        give(o->bias, sum, o->turned ? o->n : o->m, o->acc);
     for (long i = 0; i < o->m; i++)
         for (long j = 0; j < o->n; j++)
             give(o->to + (o->turned ? j * o->ld + i : i * o->n + j), c + i * wide + j, 1, o->acc);
@@ -106,8 +113,9 @@ static inline int is_slim(long m, long n)
     return THINS && few <= SLIM && ceil_div(few, TILE_COLS) * TILE_COLS * many <= HELD;
 }
 
-/* dweight[m n] of dy[pixels m] and x[pixels n]: threads split the side of many channels. */
-static inline void thin_gradient(Stage *st, float *dweight, const real *dy, const real *x, int acc, long pixels, long m, long n)
+/* dweight[m n] of dy[pixels m] and x[pixels n], and dbias[m]: threads split the side of many channels. */
+static inline void thin_gradient(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int acc, long pixels,
+                                 long m, long n)
 {
     int turned = m < n;
     const float *many = (const float *)(const void *)(turned ? x : dy), *few = (const float *)(const void *)(turned ? dy : x);
@@ -116,7 +124,9 @@ static inline void thin_gradient(Stage *st, float *dweight, const real *dy, cons
     EACH(pixels * m * n >= 1 << 16)
     for (long part = 0; part < parts; part++) {
         long from = strips * part / parts * TILE_ROWS, end = least(w, strips * (part + 1) / parts * TILE_ROWS);
-        thin_outer(&(Outer){dweight + (turned ? from : from * n), many + from, few, pixels, end - from, w, s, turned, acc});
+        float *bias = !dbias || (turned && part) ? NULL : turned ? dbias : dbias + from;
+        thin_outer(&(Outer){dweight + (turned ? from : from * n), bias, many + from, few, pixels, end - from, w, s, turned,
+                            acc});
     }
 }
 #endif

@@ -22,18 +22,6 @@ static double squares(const float *g, long n)
     return squares_end(lane);
 }
 
-void norm_partial(Stage *st, double *norm, const float *g, long n, long index)
-{
-    double part[BLOCKS], sum = 0;
-    long each = norm_each(n);
-    EACH(n >= 1 << 15)
-    for (long b = 0; b < BLOCKS; b++)
-        part[b] = b * each < n ? squares(g + b * each, least(each, n - b * each)) : 0;
-    for (long b = 0; b < BLOCKS; b++)
-        sum += part[b];
-    norm[index] = sum;
-}
-
 void norm_blocks(Stage *st, double *blocks, const float *g, long n, long each, long first)
 {
     EACH(n >= 1 << 15)
@@ -48,6 +36,14 @@ void norm_sum(Stage *st, double *norm, const double *blocks, long n, long first,
     for (long b = 0; b < n; b++)
         sum += blocks[first + b];
     norm[index] = sum;
+}
+
+void norm_partial(Stage *st, double *norm, const float *g, long n, long index)
+{
+    double part[BLOCKS];
+    long each = norm_each(n);
+    norm_blocks(st, part, g, n, each, 0);
+    norm_sum(st, norm, part, ceil_div(n, each), 0, index);
 }
 
 void norm_total(Stage *st, float *clip, const double *norm, Values *vals, long count, float limit)

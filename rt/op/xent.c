@@ -10,26 +10,33 @@
  */
 #include "xent.h"
 
-/* lse of every row, in blocks of the vocabulary. */
-static void log_sums(Stage *st, float *lse, const real *x, long rows, long width)
+/* Rows are added ascending, in double: one rounding at the end.  Their sums are made for ROWS of them at a time. */
+void xent_smooth_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals,
+                         long rows, long width, long ignore, int count, float smooth)
 {
+    enum { ROWS = 256 };
+    float scores[ROWS] = {0};
+    double sum = 0, keep = 1 - (double)smooth, share = (double)smooth / (double)width;
     long block = block_of(st, width);
-    EACH(rows * width >= 1 << 14)
-    for (long r = 0; r < rows; r++) {
-        Scores s = row_sum(x + r * width, width, block);
-        lse[r] = s.most + flog(s.sum);
+    for (long first = 0; first < rows; first += ROWS) {
+        EACH(least(ROWS, rows) * width >= 1 << 14)
+        for (long r = first; r < least(first + ROWS, rows); r++) {
+            Scores s = row_sum(x + r * width, width, block);
+            lse[r] = s.most + flog(s.sum);
+            if (smooth != 0)
+                scores[r - first] = row_total(x + r * width, width, block);
+        }
+        for (long r = first; r < least(first + ROWS, rows); r++)
+            if (targets[r] != ignore)
+                sum += (double)lse[r] - keep * (double)get(x, r * width + targets[r]) - share * (double)scores[r - first];
     }
+    *loss = loss_mean(sum, vals, count);
 }
 
 void xent_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals,
                   long rows, long width, long ignore, int count)
 {
-    log_sums(st, lse, x, rows, width);
-    double sum = 0;                         /* ascending over rows, in double: one rounding at the end */
-    for (long r = 0; r < rows; r++)
-        if (targets[r] != ignore)
-            sum += (double)lse[r] - (double)get(x, r * width + targets[r]);
-    *loss = loss_mean(sum, vals, count);
+    xent_smooth_forward(st, loss, lse, x, targets, vals, rows, width, ignore, count, 0);
 }
 
 void xent_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
@@ -44,25 +51,6 @@ void xent_both(Stage *st, float *loss, float *lse, real *dx, const float *dloss,
 {
     xent_forward(st, loss, lse, x, targets, vals, rows, width, ignore, count);
     xent_backward(st, dx, dloss, x, lse, targets, vals, rows, width, ignore, count);
-}
-
-/* Rows are added ascending, in double; the sums of their scores are made for ROWS of them at a time. */
-void xent_smooth_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals,
-                         long rows, long width, long ignore, int count, float smooth)
-{
-    enum { ROWS = 64 };
-    float scores[ROWS];
-    double sum = 0, keep = 1 - (double)smooth, share = (double)smooth / (double)width;
-    log_sums(st, lse, x, rows, width);
-    for (long first = 0; first < rows; first += ROWS) {
-        EACH(ROWS * width >= 1 << 14)
-        for (long r = first; r < least(first + ROWS, rows); r++)
-            scores[r - first] = row_total(x + r * width, width, block_of(st, width));
-        for (long r = first; r < least(first + ROWS, rows); r++)
-            if (targets[r] != ignore)
-                sum += (double)lse[r] - keep * (double)get(x, r * width + targets[r]) - share * (double)scores[r - first];
-    }
-    *loss = loss_mean(sum, vals, count);
 }
 
 void xent_smooth_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
