@@ -37,8 +37,7 @@ static inline __attribute__((always_inline)) void thin_tile(Rest *t, long j, con
 }
 
 /* to[m n] = a[m k] b[k n] + bias[n] */
-static __attribute__((noinline, unused)) void thin_pixels(float *to, const float *a, View b, const float *bias, long m, long n,
-                                                          long k)
+static ONE_BODY void thin_pixels(float *to, const float *a, View b, const float *bias, long m, long n, long k)
 {
     _Alignas(64) float panels[THIN], add[WIDE] = {0};
     long i = 0;
@@ -75,7 +74,7 @@ static inline void thin_product(Stage *st, real *to, const real *a, View b, cons
 /* The sum over pixels of products of a[pixels ld], m columns of it, and b[pixels n]: given to to[m n], or turned to[n ldt]. */
 typedef struct { float *to; const float *a, *b; long pixels, m, ld, n; int turned, acc; } Outer;
 
-static __attribute__((noinline, unused)) void thin_outer(const Outer *o)
+static ONE_BODY void thin_outer(const Outer *o)
 {
     _Alignas(64) float panels[SLIM * DEPTH], c[HELD];
     long wide = ceil_div(o->n, TILE_COLS) * TILE_COLS, depth = least(DEPTH, NEAR / (long)sizeof(float) / o->ld);
