@@ -206,7 +206,7 @@ static inline void inside_taps(float *c, const Conv *v, const real *from, const 
 
 /* c[m][COLS] += the taps of m pixels from `pixel` on: k channels of each by `weight`, k rows of n columns, whose taps are
  * adjacent.  Taps of a row of the kernel are taken together, where all that a pixel reads is evenly apart. */
-static inline void taps(float *c, const Conv *v, int back, const real *from, View weight, long pixel, long m, long n, long k)
+static ONE_BODY void taps(float *c, const Conv *v, int back, const real *from, View weight, long pixel, long m, long n, long k)
 {
     _Alignas(64) float panels[PANELS];
     Listed l;
@@ -241,8 +241,8 @@ static inline void taps(float *c, const Conv *v, int back, const real *from, Vie
 typedef struct { float *sum; const real *bias; long block; } Made;
 
 /* The same of a block of channels at a time.  Subtrees wait on the stack. */
-static __attribute__((noinline, unused)) void block_taps(float *c, const Conv *v, int back, const real *from, View weight,
-                                                         const Task *t, long k, long block)
+static ONE_BODY void block_taps(float *c, const Conv *v, int back, const real *from, View weight, const Task *t, long k,
+                                long block)
 {
     _Alignas(64) float rest[LEVELS * BLOCK * COLS];
     for (long at = 0, number = 0; at < k; at += block, number++) {

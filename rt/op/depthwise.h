@@ -157,6 +157,12 @@ static inline __attribute__((always_inline)) void depth_pixels(const int pixels,
         depth_tile(pixels, 1, to, l, across, j, n - j);
 }
 
+/* TOGETHER pixels of the last channels, which are no whole vector. */
+static ONE_BODY void depth_rest(real *to, const Line *l, const Taps *across, long n)
+{
+    depth_tile(TOGETHER, 1, to, l, across, 0, n);
+}
+
 /* TOGETHER pixels inside of a line, of a vector: what several of them read is loaded once.  Lines that the next line of pixels
  * reads and writes are fetched meanwhile. */
 static inline __attribute__((always_inline)) void depth_inside(const int taps, const int stride, const int back, real *to,
@@ -204,7 +210,7 @@ static inline __attribute__((always_inline)) void depth_columns_inside(const int
     for (long at = column; rest && at <= last; at += TOGETHER) {
         at = least(at, last - behind);
         l.from = first + at * stride * c + j;
-        depth_tile(TOGETHER, 1, to + at * c + j, &l, across, 0, rest);
+        depth_rest(to + at * c + j, &l, across, rest);
     }
 }
 

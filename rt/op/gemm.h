@@ -169,7 +169,7 @@ static inline __attribute__((always_inline)) void pack(float *to, const long wid
 }
 
 /* Adjacent numbers are made wide together, and packed as floats: columns of m numbers, or a row of n. */
-static __attribute__((noinline, unused)) void pack_few(float *to, long width, long size, View v, long m, long n)
+static ONE_BODY void pack_few(float *to, long width, long size, View v, long m, long n)
 {
     float room[TILE_COLS * DEPTH];
     bool down = v.row_step == 1;
@@ -266,8 +266,8 @@ static inline void product_terms(const Rest *t, View a, View b, long m, long n, 
 }
 
 /* m x n results.  Subtrees wait in rest[0] and so on; behind those that chains_wait() counts is the place of the last. */
-static __attribute__((noinline, unused)) void product_part(const Rest *t, const Floats *rest, View a, View b, long m, long n,
-                                                           const Chains *c, float *room, float *panels)
+static ONE_BODY void product_part(const Rest *t, const Floats *rest, View a, View b, long m, long n, const Chains *c,
+                                  float *room, float *panels)
 {
     long piece = c->k / c->pieces;
     for (long from = 0, number = 0; from == 0 || from < piece; from += c->group, number++) {
@@ -295,8 +295,8 @@ static __attribute__((noinline, unused)) void product_part(const Rest *t, const 
 }
 
 /* The same of at most BLOCK rows: `waits` of the places are on the stack, and the next is `home`. */
-static __attribute__((noinline, unused)) void product_waits(const Rest *t, Floats home, int waits, View a, View b, long m,
-                                                            long n, const Chains *c, float *room, float *panels)
+static ONE_BODY void product_waits(const Rest *t, Floats home, int waits, View a, View b, long m, long n, const Chains *c,
+                                   float *room, float *panels)
 {
     _Alignas(64) float stack[WAITS];
     Floats rest[LEVELS + 2] = {{0}};
@@ -309,8 +309,7 @@ static __attribute__((noinline, unused)) void product_waits(const Rest *t, Float
 
 /* c[m][ldc] += a[m][k] b[k][n], of few rows, or begins with it; b is packed in panels of k rows (pack).  ldc is a multiple of
  * TILE_COLS; columns up to the next multiple of that are written. */
-static __attribute__((noinline, unused)) void product_panels(float *c, long ldc, int begin, View a, const float *panels, long m,
-                                                             long n, long k)
+static ONE_BODY void product_panels(float *c, long ldc, int begin, View a, const float *panels, long m, long n, long k)
 {
     enum { FEW = 3 * TILE_ROWS };
     _Alignas(64) float room[FEW * (DEPTH + VECTOR)];
@@ -372,8 +371,7 @@ enum { STORE, ADD, GO_ON };
 typedef struct { void *at; long ld; int is_float, becomes; const real *bias; } Result;
 
 /* The results of a product that is no float are held on the stack. */
-static __attribute__((noinline, unused)) void task_held(const Result *to, const Task *t, View a, View b, const Chains *k,
-                                                        float *room, float *panels)
+static ONE_BODY void task_held(const Result *to, const Task *t, View a, View b, const Chains *k, float *room, float *panels)
 {
     _Alignas(64) float c[BLOCK * SPREAD], add[SPREAD];
     Floats at = {c, SPREAD};

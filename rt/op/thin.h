@@ -38,8 +38,7 @@ static inline __attribute__((always_inline)) void thin_tile(Rest *t, long j, con
 }
 
 /* to[m n] = a[m k] b[k n] + bias[n] */
-static __attribute__((noinline, unused)) void thin_pixels(float *to, const float *a, View b, const float *bias, long m, long n,
-                                                          long k)
+static ONE_BODY void thin_pixels(float *to, const float *a, View b, const float *bias, long m, long n, long k)
 {
     _Alignas(64) float panels[THIN], add[WIDE] = {0};
     long i = 0;
@@ -77,7 +76,7 @@ static inline void thin_product(Stage *st, real *to, const real *a, View b, cons
  * bias, unless NULL: the sums of these columns of a are given too, or turned of b. */
 typedef struct { float *to, *bias; const float *a, *b; long pixels, m, ld, n; int turned, acc; } Outer;
 
-static __attribute__((noinline, unused)) void thin_outer(const Outer *o)
+static ONE_BODY void thin_outer(const Outer *o)
 {
     _Alignas(64) float panels[SLIM * DEPTH], c[HELD], sum[HELD / TILE_COLS + 1] = {0};
     long wide = ceil_div(o->n, TILE_COLS) * TILE_COLS, depth = least(DEPTH, NEAR / (long)sizeof(float) / o->m);

@@ -210,8 +210,7 @@ static inline __attribute__((always_inline)) void tile_any(const int height, con
 enum { SMALL = TILE_ROWS / 3, MIDDLE = 2 * SMALL };
 
 /* Rows t->lines of the chains go on with rows of a at t->places, whose terms are adjacent. */
-static __attribute__((noinline, unused)) void tile_listed(const Rest *t, const float *a, long apart, const float *b, long rows,
-                                                          const Terms *k)
+static ONE_BODY void tile_listed(const Rest *t, const float *a, long apart, const float *b, long rows, const Terms *k)
 {
     if (rows > MIDDLE)
         tile_any(TILE_ROWS, 2, LISTED, t, 0, 0, a, 0, 1, apart, b, rows, k);
@@ -224,8 +223,7 @@ static __attribute__((noinline, unused)) void tile_listed(const Rest *t, const f
 static void tile_narrow(const Rest *t, long line, long j, const Left *a, const float *b, long rows, const Terms *k);
 
 /* The least tile that has the rows.  Either rows or terms of a are adjacent: row or col is 1. */
-static __attribute__((noinline, unused)) void tile_fit(const Rest *t, long line, long j, const Left *a, const float *b,
-                                                       long rows, const Terms *k)
+static ONE_BODY void tile_fit(const Rest *t, long line, long j, const Left *a, const float *b, long rows, const Terms *k)
 {
     if (t->wide && t->wide - j < TILE_COLS)
         tile_narrow(t, line, j, a, b, rows, k);
@@ -251,8 +249,7 @@ static inline void copy_rows(Floats to, Floats from, long rows, long n)
 }
 
 /* The last columns, which no tile has to itself: beside it is what belongs to others, or to nobody. */
-static __attribute__((noinline, unused)) void tile_narrow(const Rest *t, long line, long j, const Left *a, const float *b,
-                                                          long rows, const Terms *k)
+static ONE_BODY void tile_narrow(const Rest *t, long line, long j, const Left *a, const float *b, long rows, const Terms *k)
 {
     float room[LEVELS + 2][TILE_ROWS * TILE_COLS], bias[TILE_COLS] = {0};
     long n = t->wide - j;
