@@ -122,12 +122,12 @@ FN float exp_series(float r)
 
 FN float exp_low(float x)
 {
-    return x < -104.0f ? -104.0f : x;       /* e^-104 rounds to 0, */
+    return x < -104.0f ? -104.0f : x;       /* e^-104 rounds to 0 */
 }
 
 FN float exp_high(float x)
 {
-    return x > 89.0f ? 89.0f : x;           /* e^89 to infinity */
+    return x > 89.0f ? 89.0f : x;           /* e^89 is infinity */
 }
 
 FN float exp_end(float p, float magic)
