@@ -58,6 +58,7 @@ struct Planner {
                                    predicted; 0: it is not */
     bool complete;              /* if it finds no plan, there is none */
     bool oracle;                /* it enumerates: for small graphs, and compared only where it is asked for */
+    bool blind;                 /* it looks at no limit: asked again under others, it has the same answer */
     bool map;                   /* it chooses the chunks of each device too */
     bool layout;                /* it chooses depth, width and micro-batch too */
     WidthPlanner *widths;       /* it plans stages with widths of graphs of other systems; NULL: it does not */

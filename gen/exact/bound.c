@@ -58,7 +58,7 @@ Share bound_share(const Facts *x, int chunk, int first, int last)
 /* Every k-th forward waits for a round, and the rest of them take `all` a micro-batch. */
 static Ns all_rounds(const Facts *x, int chunk, Ns all, Ns round)
 {
-    int64_t k = x->flight[chunk], rounds = x->rounds[chunk];
+    int64_t k = x->flight[chunk], rounds = k > 0 ? (x->m - 1) / k : 0;
     return rounds * round + max_of(round, (x->m - rounds * k) * all);
 }
 
@@ -67,48 +67,34 @@ Ns bound_chunk(const Facts *x, int chunk, int first, int last, Ns time, Ns head,
     if (!x->step)
         return max_of(time, x->transfer[chunk][last]);
     int class = x->class[chunk], end = x->chunks - 1;
-    const Ns base = facts_time(x, chunk, first, last), early = max_of(time - base, 0);
-    const Ns weight = x->split ? x->weight[class][last + 1] - x->weight[class][first] : 0;
-    Ns load = x->load[last + 1] - x->load[first];
+    Ns load = x->load[last + 1] - x->load[first], early = max_of(time - facts_time(x, chunk, first, last), 0);
     Ns forward = facts_forward(x, chunk, first, last) + load, all = time + load;
-    Ns back = x->back[class][last + 1] - x->back[class][first];
+    Ns base = x->back[class][last + 1] - x->back[class][first];
     Ns once = x->m * all + (x->warm[end] - x->warm[chunk]) * forward + path - early;
-    Ns twice = once + path + x->cool[end] * back - x->cool[chunk] * (all - forward);
+    Ns twice = once + path + x->cool[end] * base - x->cool[chunk] * (all - forward);
     if (x->split || x->warm[chunk] >= x->m)
         twice = 0;
-    Ns rounds = all_rounds(x, chunk, all, base - weight + path);
+    Ns rounds = all_rounds(x, chunk, all, bound_share(x, chunk, first, last).path + path);
     Ns most = max_of(max_of(x->m * all, rounds), max_of(once, twice));
     return head + most + (chunk ? -load : x->update[class][last + 1] + x->close[last]);
 }
 
-void bound_ends(const Facts *x, const int *last, Share *at)
-{
-    at[0].head = at[x->chunks - 1].path = 0;
-    for (int s = x->chunks - 1; s > 0; s--) {
-        int first = last[s - 1] + 1, before = s > 1 ? last[s - 2] + 1 : 0;
-        Link k = facts_link(x, s, first, last[s]);
-        bool linked = k.near >= before;
-        at[s - 1].path = linked ? k.comm + bound_share(x, s, first, last[s]).path + at[s].path : 0;
-        at[s].head = linked ? bound_share(x, s - 1, before, first - 1).head + (x->split ? 0 : k.comm) : -1;
-    }
-    for (int s = 1; s < x->chunks; s++)
-        at[s].head = at[s].head < 0 ? 0 : at[s - 1].head + at[s].head;
-}
-
-Ns bound_priced(const Facts *x, int chunk, int first, int last, const Price *price, const Share *at)
-{
-    return bound_chunk(x, chunk, first, last, price->forward + price->backward, at->head, at->path);
-}
-
 Ns bound_plan(const Facts *x, const int *last, const Price *const *price)
 {
-    void *mark = mem_mark();
-    Ns worst = 0;
-    Share *at = alloc(sizeof *at * (size_t)x->chunks);
-    bound_ends(x, last, at);
-    for (int s = 0, first = 0; s < x->chunks; first = last[s++] + 1)
-        worst = max_of(worst, bound_priced(x, s, first, last[s], price[s], &at[s]));
-    mem_release(mark);
+    Ns worst = 0, head = 0, *right = alloc(sizeof(Ns) * ((size_t)x->chunks + 1));
+    for (int s = x->chunks - 1; s > 0; s--) {       /* right[s]: what follows chunk s, if it must */
+        int first = last[s - 1] + 1;
+        Link k = facts_link(x, s, first, last[s]);
+        bool linked = k.near >= (s > 1 ? last[s - 2] + 1 : 0);
+        right[s - 1] = linked ? k.comm + bound_share(x, s, first, last[s]).path + right[s] : 0;
+    }
+    for (int s = 0; s < x->chunks; s++) {
+        int first = s ? last[s - 1] + 1 : 0, before = s > 1 ? last[s - 2] + 1 : 0;
+        Link k = facts_link(x, s, first, last[s]);
+        if (s)
+            head = k.near >= before ? head + bound_share(x, s - 1, before, first - 1).head + (x->split ? 0 : k.comm) : 0;
+        worst = max_of(worst, bound_chunk(x, s, first, last[s], price[s]->forward + price[s]->backward, head, right[s]));
+    }
     return worst;
 }
 

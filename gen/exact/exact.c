@@ -34,12 +34,12 @@
 
 /* ---- comparing plans --------------------------------------------------------------------------------------------- */
 
-/* The value of a plan; where it is no less than `most`, any such time: a bound tells most of those from the others. */
+/* The value of a plan; where it is no less than `most`, any such time. */
 static Ns value_below(ExactSearch *s, const int *last, const Price *const *price, Ns most)
 {
-    const bool plays = !s->by_bound && s->x->step;
-    const Ns least = plays && (most == NEVER || s->shorter) ? 0 : bound_plan(s->x, last, price);
-    return plays && least < most ? preview(s->view, last, price, most) : least;
+    if (s->by_bound || !s->x->step)
+        return bound_plan(s->x, last, price);
+    return preview(s->view, last, price, most);
 }
 
 static void keep_best(ExactSearch *s, const int *last, const Price *const *price, Ns value, int *fate)
@@ -123,7 +123,6 @@ static int *fates_of(const ExactSearch *s)
 static int *hide(ExactSearch *s, const int *last, Ns *value)
 {
     bool any = false;
-    bound_ends(s->x, last, s->ends);
     for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1) {
         const Price *was = s->price[c];
         if (was->dropped == 0)
@@ -133,8 +132,6 @@ static int *hide(ExactSearch *s, const int *last, Ns *value)
         if (!price->fits || price->backward - price->early >= was->backward - was->early)
             continue;
         pay_preview(s);
-        if (!s->shorter && bound_priced(s->x, c, first, last[c], price, &s->ends[c]) >= *value)
-            continue;
         s->price[c] = price;
         Ns now = preview(s->view, last, s->price, *value);
         s->price[c] = now < *value ? price : was;
@@ -522,13 +519,12 @@ static ExactSearch begin(const Question *q)
     ExactSearch s = {.q = q, .x = facts_of(q), .best = {.value = NEVER}, .by_bound = !strcmp(q->objective, "bound")};
     size_t chunks = (size_t)q->chunks;
     s.all = s.x->step && !s.by_bound && q->p->m->plan.recompute == RECOMPUTE_AUTO ? keep_fates(q->p, true) : NULL;
-    s.shorter = q->p->ask.more > 0;
     s.r = reach_open(s.x);
     s.view = preview_open(s.x);
     s.best.last = alloc(sizeof(int) * chunks), s.best.price = alloc(sizeof(Price *) * chunks);
     s.list = alloc(sizeof *s.list * chunks);
     s.last = alloc(sizeof(int) * chunks), s.price = alloc(sizeof(Price *) * chunks);
-    s.guess = alloc(sizeof(Price) * chunks), s.ends = alloc(sizeof(Share) * chunks);
+    s.guess = alloc(sizeof(Price) * chunks);
     s.buys = BOUGHT_OPERATORS;
     s.closed = s.refuted = frontier_bound(frontier_open(s.x), bound_closed(s.x) - 1);
     return s;

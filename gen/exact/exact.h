@@ -36,7 +36,6 @@ typedef struct {
     VEC(ExactEdge) edge;        /* by tensor; of one tensor those that read it first */
     int *warm, *cool;           /* by chunk: its forwards before its first backward, its backwards after its last forward */
     int *flight;                /* by chunk: a forward follows the backward of so many micro-batches before it */
-    int64_t *rounds;            /* by chunk: such forwards behind each other, before the last */
     Ns *load;                   /* [i]: of data inputs that operators 0..i-1 read first, for every micro-batch */
     VEC(ExactReader) reader;    /* of data inputs: by input, then by operator */
     Ns **update;                /* [class][i]: of the parameters at home in 0..i-1 */
@@ -79,10 +78,6 @@ typedef struct {
 Share bound_share(const Facts *x, int chunk, int first, int last);
 /* A bound of the step: the chunk takes `time` a micro-batch, `head` precedes it and `path` follows it. */
 Ns bound_chunk(const Facts *x, int chunk, int first, int last, Ns time, Ns head, Ns path);
-/* The same of a chunk of a plan, with what is known of its ends. */
-Ns bound_priced(const Facts *x, int chunk, int first, int last, const Price *price, const Share *at);
-/* By chunk: what must precede it, and the way of a micro-batch from it to the end and back, in base times. */
-void bound_ends(const Facts *x, const int *last, Share *at);
 Ns bound_plan(const Facts *x, const int *last, const Price *const *price);
 
 /* preview_ends.c: actions before, between and after the computations of a step.  chunk is by forward operator, now by
@@ -169,8 +164,6 @@ typedef struct {
     int *last;                  /* of the plan at hand */
     const Price **price;
     Price *guess;
-    Share *ends;                /* bound_ends() of the cuts at hand */
-    bool shorter;               /* the lists have a part of all micro-batches: a bound may be above a preview */
     Branches *list;             /* by chunk: of branch and bound */
     bool many;                  /* some device has several chunks */
     const int *all;             /* by tensor: fates with all dropped that may be; NULL: there is no choice, or no step */

@@ -207,7 +207,6 @@ static void read_lists(Facts *x)
     const size_t chunks = (size_t)x->chunks;
     bool *back = alloc(chunks);
     x->warm = alloc(sizeof(int) * chunks), x->cool = alloc(sizeof(int) * chunks), x->flight = alloc(sizeof(int) * chunks);
-    x->rounds = alloc(sizeof *x->rounds * chunks);
     x->ahead = order_slack(p), x->split = order_split(p);
     for (int d = 0; d < p->devices; d++)
         for (EACH(const Action, k, p->dev.at[d].order)) {
@@ -219,10 +218,8 @@ static void read_lists(Facts *x)
                 x->warm[k->chunk] += !back[k->chunk];
             }
         }
-    for (int c = 0; c < x->chunks; c++) {
+    for (int c = 0; c < x->chunks; c++)
         x->flight[c] = order_flight(p, c);
-        x->rounds[c] = x->flight[c] > 0 ? (x->m - 1) / x->flight[c] : 0;
-    }
 }
 
 Facts *facts_of(const Question *q)

@@ -75,8 +75,6 @@ struct Preview {
     int *next;                  /* by device */
     bool *posted;               /* by device: receives of action `next` are */
     Ns *now, *left;             /* by device; what its computations take that are not done, without waits */
-    int *ring, first, awake;    /* devices that may go on: so many from the first on, round about */
-    bool *woken;                /* by device: it is one of them */
     Ns most;                    /* from there on no time is of use */
     bool over, circle;          /* it takes so long; devices waited for each other in a circle, under some cuts */
     Ns *load, *forward, *early, *back, *weight; /* by chunk */
@@ -217,23 +215,14 @@ static void empty_lanes(Preview *v)
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
 
-static void wake(Preview *v, int device)
-{
-    if (!v->woken[device])
-        v->ring[(v->first + v->awake++) % v->p->devices] = device;
-    v->woken[device] = true;
-}
-
-/* Transfers that both sides have begun, in order.  Both may wait for them. */
-static void carry(Preview *v, int from, int to)
+/* Transfers that both sides have begun, in order. */
+static void carry(const Preview *v, int from, int to)
 {
     PreviewLane *w = &v->lane[from * v->p->devices + to];
     for (; w->ended < w->posted && w->queue.at[w->ended]->sent >= 0; w->ended++) {
         PreviewMessage *k = w->queue.at[w->ended];
         wire_take(&w->free, max_of(k->sent, k->posted), k->wire);
         k->end = w->free + w->latency;
-        wake(v, from);
-        wake(v, to);
     }
 }
 
@@ -265,19 +254,13 @@ static void send_one(Preview *v, int device, int pipe, const PreviewTurn *a)
     carry(v, device, k->to_device);
 }
 
-/* Is this send waited for now? */
-static bool is_due(const Preview *v, int device, const PreviewMessage *k)
-{
-    return transport_due(k->beat, v->beat[device], v->times * k->slack);
-}
-
 /* When those sends have ended; -1: not known yet. */
 static Ns sends_end(const Preview *v, int device)
 {
     const Messages *s = &v->sent[device];
     Ns end = v->now[device];
     for (int i = 0; i < s->n; i++) {
-        if (!is_due(v, device, s->at[i]))
+        if (!transport_due(s->at[i]->beat, v->beat[device], v->times * s->at[i]->slack))
             continue;
         if (s->at[i]->end < 0)
             return -1;
@@ -331,7 +314,7 @@ static bool compute(Preview *v, int device, const PreviewTurn *a)
     Messages *s = &v->sent[device];
     int n = 0;
     for (int i = 0; i < s->n; i++)
-        if (!is_due(v, device, s->at[i]))
+        if (!transport_due(s->at[i]->beat, v->beat[device], v->times * s->at[i]->slack))
             s->at[n++] = s->at[i];
     s->n = n;
     v->now[device] = ready + length(v, a);
@@ -345,10 +328,11 @@ static bool compute(Preview *v, int device, const PreviewTurn *a)
     return true;
 }
 
-/* Device d as far as it gets. */
-static void run_device(Preview *v, int d)
+/* Device d as far as it gets; false if it could not do anything. */
+static bool run_device(Preview *v, int d)
 {
     const PreviewTurns *list = &v->list[d];
+    int first = v->next[d];
     for (; v->next[d] < list->n && !v->over; v->next[d]++) {
         const PreviewTurn *a = &list->at[v->next[d]];
         v->now[d] += a->kind == K_FOLD ? v->fold[a->chunk * FOLDS + a->of->fold] : 0;
@@ -357,6 +341,7 @@ static void run_device(Preview *v, int d)
         if (a->end > 0 && !compute(v, d, a))
             break;
     }
+    return v->next[d] > first;
 }
 
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
@@ -394,7 +379,7 @@ Preview *preview_open(const Facts *x)
     v->in = alloc(sizeof(Ints) * PARTS * chunks), v->out = alloc(sizeof(Ints) * PARTS * chunks);
     v->lane = alloc(sizeof *v->lane * devices * devices), v->sent = alloc(sizeof *v->sent * devices);
     v->beat = alloc(sizeof *v->beat * devices), v->next = alloc(sizeof *v->next * devices);
-    v->posted = alloc(devices), v->woken = alloc(devices), v->ring = alloc(sizeof(int) * devices);
+    v->posted = alloc(devices);
     v->now = alloc(sizeof(Ns) * devices), v->left = alloc(sizeof(Ns) * devices);
     v->last = alloc(sizeof(int) * chunks), v->count = alloc(sizeof(int) * PARTS * chunks);
     v->last[0] = -1;
@@ -451,14 +436,10 @@ static bool run(Preview *v)
         for (int n = 0, at; n < v->ahead; n++)
             if ((at = computation(&v->p->dev.at[d].order, 0, n)) >= 0)
                 post(v, d, &v->list[d].at[at]);
-    for (int d = 0; d < v->p->devices; d++)
-        wake(v, d);
-    while (v->awake > 0) {
-        const int d = v->ring[v->first];
-        v->first = (v->first + 1) % v->p->devices;
-        v->awake--;
-        v->woken[d] = false;
-        run_device(v, d);
+    for (bool moved = true; moved && !v->over;) {
+        moved = false;
+        for (int d = 0; d < v->p->devices; d++)
+            moved |= run_device(v, d);
     }
     for (int d = 0; d < v->p->devices; d++)
         done &= v->next[d] == v->list[d].n;

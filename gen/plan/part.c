@@ -584,8 +584,8 @@ static bool share(const Plan *p, Sharing *x)
         bool found = try_shares(p, x, &q, &a, &open);
         if (!found && x->over == INT64_MAX && q.below > 0 && a.value > q.below)
             return false;       /* too slow: with less memory no plan is faster */
-        far = x->over > x->limit[0] / SHARE_FAR && plan_cuts(p)->n == 0;
-        open = found && x->over > 0 && cap_largest(p, &q, &a, x->limit, x->share);
+        far = x->over > x->limit[0] / SHARE_FAR && plan_cuts(p)->n == 0 && !x->k->blind;
+        open = found && x->over > 0 && !x->k->blind && cap_largest(p, &q, &a, x->limit, x->share);
     }
     for (int round = 0; round < TRIES && far && !is_spent(p); round++) {
         share_out(p, &x->q, x->over < INT64_MAX ? &x->best : NULL, x->limit, x->share);

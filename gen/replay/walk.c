@@ -32,16 +32,6 @@
 
 /* ---- backward as a line ------------------------------------------------------------------------------------------ */
 
-static bool rests(const Live *x, int t)
-{
-    return rebuild_saved(&x->back, t);
-}
-
-static bool remade(const Live *x, int t)
-{
-    return rebuild_remade(&x->back, t);
-}
-
 static void begin(Live *x, int first, int last, int chunk)
 {
     index_moments(x, chunk);
@@ -164,7 +154,7 @@ static Bytes most_forward(Live *x)
         int k = x->sequence[i], t = k / 2;
         if (!index_own(x, t))
             x->from[k] = 0;
-        if (rests(x, t) || index_leaves(x, t))
+        if (rebuild_saved(&x->back, t) || index_leaves(x, t))
             x->to[k] = x->at - 1;
     }
     return most_alive(x);
@@ -174,7 +164,7 @@ static Bytes most_forward(Live *x)
  * comes alone. */
 static bool held(const Live *x, int k)
 {
-    bool before = x->from[k] < x->inputs || (k % 2 == 0 && rests(x, k / 2)) ||
+    bool before = x->from[k] < x->inputs || (k % 2 == 0 && rebuild_saved(&x->back, k / 2)) ||
                   (!index_own(x, k / 2) && !(x->grad[k / 2] && index_company(x, k / 2) == ALONE));
     return x->to[k] >= x->inputs && before;
 }
@@ -183,7 +173,7 @@ static bool held(const Live *x, int k)
  * only W reads are there before W. */
 static int begins(const Live *x, int k)
 {
-    if (k % 2 == 0 && rests(x, k / 2))
+    if (k % 2 == 0 && rebuild_saved(&x->back, k / 2))
         return 0;
     return index_own(x, k / 2) ? x->from[k] : x->from[k] < x->inputs ? 0 : x->inputs;
 }
@@ -192,7 +182,7 @@ static int begins(const Live *x, int k)
 static int ends(const Live *x, int k, int sends)
 {
     int end = x->from[k] < x->inputs ? x->inputs : x->lines, to = x->to[k];
-    bool leaving = index_leaves(x, k / 2), still = sends == OWN && k % 2 == 0 && rests(x, k / 2);
+    bool leaving = index_leaves(x, k / 2), still = sends == OWN && k % 2 == 0 && rebuild_saved(&x->back, k / 2);
     if (leaving && (x->grad[k / 2] || still))
         to = to > end - 1 ? to : end - 1;
     return leaving && sends == NEAR && x->grad[k / 2] && to >= x->inputs ? x->lines - 1 : to;
@@ -208,9 +198,9 @@ static void most_backward(Live *x, int sends, Bytes *input, Bytes *weight)
         const Touched *c = &x->op[o];
         x->tmp[x->at] = aligned(x->g->op.at[o].tmp);
         for (int k = c->read.from; k < c->read.to; k++)
-            touch(x, 2 * x->touched.at[k] + remade(x, x->touched.at[k]));
+            touch(x, 2 * x->touched.at[k] + rebuild_remade(&x->back, x->touched.at[k]));
         for (int k = c->write.from; k < c->write.to; k++)
-            touch(x, 2 * x->touched.at[k] + (again && remade(x, x->touched.at[k])));
+            touch(x, 2 * x->touched.at[k] + (again && rebuild_remade(&x->back, x->touched.at[k])));
     }
     for (int i = 0; i < x->naway; i++)
         x->away[i].first = x->from[2 * x->away[i].tensor];
@@ -316,8 +306,8 @@ static void cross(Live *x, int t, int kind, bool late, Border *b)
         *border_out(b, far, kind) += kind == BACKWARD && late ? 0 : x->bytes[t];
         b->out[DONE] += kind == BACKWARD ? x->bytes[t] : 0;
     } else if (index_leaves(x, t)) {
-        *border_out(b, far, FORWARD) += rests(x, t) ? 0 : x->bytes[t];
-        *border_out(b, far, GONE) += rests(x, t) && late ? 0 : x->bytes[t];
+        *border_out(b, far, FORWARD) += rebuild_saved(&x->back, t) ? 0 : x->bytes[t];
+        *border_out(b, far, GONE) += rebuild_saved(&x->back, t) && late ? 0 : x->bytes[t];
         b->out[PAST] += x->bytes[t];
     } else if (!index_own(x, t) && x->maker[t] >= 0) {
         b->in[grad ? kind : FORWARD] += x->bytes[t];

@@ -62,8 +62,7 @@ Capuchin *capuchin_open(const Question *q, Ns period)
     *x = (Capuchin){.q = q, .choices = choices_of(q->p), .period = period};
     x->reader = alloc(sizeof(int) * (size_t)g->tensor.n);
     for (int o = g->nf; o < g->nb; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, g->op.at[o].arg)) {
             if (a->kind == ARG_READ && !a->state && g->op.at[o].fwd > x->reader[a->index])
                 x->reader[a->index] = g->op.at[o].fwd;
         }

@@ -48,8 +48,7 @@ static Bytes *states(const Plan *p)
 {
     const Graph *g = p->g;
     Bytes *sum = alloc(sizeof *sum * (size_t)(g->nf + 1));
-    for (int s = 0; s < g->state.n; s++) {
-        const State *x = &g->state.at[s];
+    for (EACH(const State, x, g->state)) {
         if (x->param < 0)
             continue;
         bool grad = x->kind == S_GRAD;
@@ -64,8 +63,7 @@ static Bytes *saved(const Graph *g)
     Bytes *sum = alloc(sizeof *sum * (size_t)(g->nf + 1));
     bool *met = alloc((size_t)g->tensor.n);
     for (int o = g->nf; o < g->nb; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, g->op.at[o].arg)) {
             int maker = a->kind == ARG_READ && !a->state ? g->tensor.at[a->index].op : -1;
             if (maker < 0 || maker >= g->nf || met[a->index])
                 continue;

@@ -68,8 +68,7 @@ static int *fates_of(const Question *q, const Units *u, const char *again)
         fate[t] = op >= 0 && op < g->nf && c.may[t] && again[of[op]] ? FATE_RECOMPUTE : c.base[t];
     }
     for (int o = 0; o < g->nf; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, g->op.at[o].arg)) {
             int op = a->kind == ARG_READ && !a->state ? g->tensor.at[a->index].op : -1;
             if (op >= 0 && of[op] != of[o])
                 fate[a->index] = c.base[a->index];

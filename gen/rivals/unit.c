@@ -28,8 +28,7 @@ static bool *additions(const Graph *g)
     bool *read = alloc((size_t)g->tensor.n), *add = alloc((size_t)g->nf);
     for (int o = 0; o < g->nf; o++) {
         const Op *op = &g->op.at[o];
-        for (int i = 0; i < op->arg.n; i++) {
-            const Arg *a = &op->arg.at[i];
+        for (EACH(const Arg, a, op->arg)) {
             if (a->kind != ARG_READ || a->state)
                 continue;
             bool adds = op_is(op, TRAIT_SUM) || arg_role(a) == ROLE_ONTO;
@@ -81,8 +80,7 @@ static void take_tensors(Units *u, const Graph *g, const int *of)
     int *until = alloc(sizeof *until * (size_t)g->tensor.n);    /* last unit that reads it in forward */
     bool *back = alloc((size_t)g->tensor.n);
     for (int o = 0; o < g->nb; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, g->op.at[o].arg)) {
             if (a->kind != ARG_READ || a->state)
                 continue;
             back[a->index] |= o >= g->nf;

@@ -232,16 +232,14 @@ static void lay_out(Vpipe *v)
     v->made_from = alloc(sizeof(int) * (size_t)(g->nf + 1));
     for (int o = 0; o < g->nf; o++) {
         v->made_from[o] = v->made.n;
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, g->op.at[o].arg)) {
             if (a->kind == ARG_WRITE && !a->state)
                 *PUSH(&v->made) = a->index;
         }
     }
     v->made_from[g->nf] = v->made.n;
     for (int o = 0; o < g->nf; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++) {
-            const Arg *a = &g->op.at[o].arg.at[i];
+        for (EACH(const Arg, a, g->op.at[o].arg)) {
             if (a->kind == ARG_READ && !a->state && g->tensor.at[a->index].op >= 0)
                 v->crosses[a->index] |= v->of[g->tensor.at[a->index].op] < v->of[o];
         }
