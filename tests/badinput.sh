@@ -88,6 +88,10 @@ for scope in global parameter; do
     expect "no parameters, clip_scope $scope" ./dpgen plan "$tmp/bare.yaml" --estimate --set train.clip_scope=$scope
 done
 
+./dpgen "$model" -d f | sed 's/ scale=f:[^ ]*/ scale=f:0x1p+200/' >"$tmp/far.txt"
+refuse "a literal that is no float" 3 "far.txt:[0-9]*:[0-9]*: error: '0x1p+200' is too large" ./dpgen "$model" --estimate \
+    --from "$tmp/far.txt" -o "$tmp/out"
+
 refuse "no such file" 2 nowhere ./dpgen "$tmp/nowhere.yaml" -o "$tmp/out"
 refuse "a folder" 2 directory ./dpgen "$tmp" -o "$tmp/out"
 # whatever a file is for: status 2, its name, the reason, a remedy

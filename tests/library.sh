@@ -125,6 +125,9 @@ for name in data job launch part; do
     refuse "a library called $name" 2 "cannot be called $name: .*--prefix" ./dpgen "$examples/xor.yaml" --library --estimate \
         --set model.name=$name -o "$tmp/none"
 done
+# Bytes come as the numbers that a program would make of them, and the header says so
+expect "an input of bytes" ./dpgen "$examples/digits.yaml" --library --estimate --set model.inputs.points.dtype=u8 -o "$tmp/raw"
+expect "an input of bytes, in the header" grep -q 'points .* float .*, (byte/255 - mean) / std' "$tmp/raw/digits.h"
 # A seed has 64 bits there too
 if command -v arm-none-eabi-gcc >/dev/null 2>&1; then
     ./dpgen "$examples/xor.yaml" --library --estimate --set train.seed=5000000000 -o "$tmp/seed" >"$tmp/said" 2>&1

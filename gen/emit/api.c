@@ -178,8 +178,8 @@ static void print_tables(const Api *a, FILE *f)
         for (int t = 0; t < p->g->tensor.n && !s; t++)
             if (p->g->tensor.at[t].kind == T_INPUT && p->g->tensor.at[t].of == i)
                 s = &p->g->tensor.at[t].shape;
-        fprintf(f, " *     %-16s %s %s\n", quote_comment(in->name), in->type == I32 ? "int32_t" : "float",
-                s ? sample_shape(s, batch) : "unused");
+        fprintf(f, " *     %-16s %s %s%s\n", quote_comment(in->name), in->type == I32 ? "int32_t" : "float",
+                s ? sample_shape(s, batch) : "unused", in->bytes ? ", (byte/255 - mean) / std of the model file" : "");
     }
     fprintf(f, " * Outputs, of a sample, by name:\n");
     Leaves x;

@@ -16,6 +16,7 @@
  * needs   any graph, bound or not.  fails  reading: with err() at what is wrong; what is read has passed graph_fault().
  */
 #include "text.h"
+#include <math.h>
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
@@ -223,6 +224,8 @@ static Arg read_arg(Scanner *s, const Record *r, const TextPair *p, const Graph 
             a.i = text_integer(at, p->value + n, INT64_MIN, INT64_MAX);
         else if (signs[i].value == NUMBER)
             a.f = text_float(at, p->value + n);
+        if (!isfinite((float)a.f))
+            err(at, "a call takes floats of 32 bits", "'%s' is too large", p->value + n);
         if (signs[i].value == THING && a.index < 0)
             err(at, "an absent one is 0", "nothing can be read or written there");
         if (a.kind == ARG_VALS)
