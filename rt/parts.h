@@ -14,10 +14,11 @@ extern const DataFormat data_bytes, data_llmc, data_megatron, data_npy, data_idx
 extern const DataFormat *const job_formats[];  /* NULL ends */
 
 typedef struct Answers Answers;                 /* selftest.h: what calls should have made, by kind of operator */
-extern const Answers answers_adam, answers_attention, answers_element, answers_experts, answers_fp8, answers_gradient,
-                     answers_image, answers_language, answers_linear, answers_loss, answers_matmul, answers_norm,
-                     answers_quantized, answers_random, answers_recurrent, answers_relative, answers_rmsprop, answers_score,
-                     answers_sgd, answers_shape, answers_table, answers_unary, answers_xent;
+extern const Answers answers_adam, answers_attention, answers_attention_shared, answers_element, answers_experts,
+                     answers_fp8, answers_gradient, answers_image, answers_language, answers_linear, answers_loss,
+                     answers_matmul, answers_mse, answers_norm, answers_norm_pair, answers_quantized, answers_random,
+                     answers_recurrent, answers_relative, answers_rmsnorm, answers_rmsprop, answers_score, answers_sgd,
+                     answers_shape, answers_softmax, answers_table, answers_tied, answers_unary, answers_xent;
 extern const Answers *const job_answers[];          /* NULL ends */
 
 typedef struct Offload Offload;                 /* run.h: copies to the memory of the host */
