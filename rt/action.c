@@ -22,7 +22,8 @@ void action(Stage *st, int number, const char *text)
         atomic_store_explicit(&st->worker->names[number], text, memory_order_relaxed);
     atomic_store_explicit(&st->worker->at, number, memory_order_relaxed);
     atomic_fetch_add_explicit(&st->worker->beat, 1, memory_order_relaxed);
-    pace_action(st->worker, number);
+    if (paced(st))
+        job_parts.pace->begin(st->worker, number);
     if (st->trace)
         trace_stamp(st, number);
     if (st->hook)
@@ -57,7 +58,7 @@ void step_end(Stage *st, Values *vals)
     st->wall = seconds() - w->begun;
     w->last = arena_values(st, vals);
     if (w->ended && !w->eval)
-        job_overlap->ended(w, w->last);
+        job_parts.overlap->ended(w, w->last);
 }
 
 const char *stage_action(const Stage *st, int stage, int64_t at)

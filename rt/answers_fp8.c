@@ -103,6 +103,12 @@ static Answer linear_fp8_damax(const Call *c, long i)
     return (Answer){fp8_bin(eight_most(&f, of(c, "rows") * of(c, "out"))) == i % FP8_BINS, 0};
 }
 
+static Answer aged(const Call *c, long i)
+{
+    double before = old(c, "amax", i);
+    return (Answer){old(c, "seen", i) > 0 ? number_of(c, "history") : before > 0 ? before - 1 : 0, 0};
+}
+
 #define LINEAR "y=rows*out x=rows*in weight=out*in bias=out dy=rows*out dx=rows*in dweight=out*in dbias=out"
 #define EIGHT LINEAR " amax=384 damax=768"
 #define SLOPED EIGHT " pre=rows*out"
@@ -120,6 +126,7 @@ static const Known known[] = {
     {"gelu_linear_fp8_backward", "dweight", SLOPED, linear_fp8_dweight, 0, 0},
     {"gelu_linear_fp8_backward", "dbias", SLOPED, sloped_dbias, 0, 0},
     {"gelu_linear_fp8_backward", "damax", SLOPED, linear_fp8_damax, 768, 0},
+    {"fp8_track", "amax", "amax=n seen=n", aged, 0, 0},
     {NULL, NULL, NULL, NULL, 0, 0},
 };
 

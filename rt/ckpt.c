@@ -33,8 +33,6 @@
 #include "ckpt_write.h"
 #include "link.h"
 #include "safetensors.h"
-#include "sha256.h"
-#include "team.h"
 #include "weights.h"
 
 enum { HOME_STATES = 1 << STATE_PARAM | 1 << STATE_MOMENT1 | 1 << STATE_MOMENT2 | 1 << STATE_DRIFT | 1 << STATE_CENTRE |
@@ -167,7 +165,7 @@ static int take_stock(Run *run, Checkpoint *c)
 
 int ckpt_open(Run *run)
 {
-    shared_mark(run->mark);
+    ckpt_mark(run->mark);
     if (!run->opt.checkpoint)
         return DONE;
     Checkpoint *c = run->checkpoint = calloc(1, sizeof *c);
@@ -184,7 +182,7 @@ int ckpt_open(Run *run)
 
 int ckpt_seen(const Run *run)
 {
-    return shared_check(run, run->checkpoint && run->checkpoint->lock.file >= 0);
+    return job_parts.hosts ? job_parts.hosts->check(run, run->checkpoint && run->checkpoint->lock.file >= 0) : DONE;
 }
 
 void ckpt_close(Run *run)
@@ -215,8 +213,6 @@ void ckpt_close(Run *run)
 
 /* ---- one file ---------------------------------------------------------------------------------------------------- */
 
-typedef struct { int file; Digest *d; bool nan; } Put;
-
 static bool put(void *to, const void *piece, size_t n)
 {
     const Put *p = to;
@@ -224,14 +220,21 @@ static bool put(void *to, const void *piece, size_t n)
     return write_all(p->file, piece, n);
 }
 
-static bool put_floats(void *to, const void *piece, size_t n)
+static bool not_finite(const float *x, long n)
 {
     enum { EXPONENT = 0x7f800000 };
-    const uint32_t *word = piece;
     uint32_t some = 0;
-    for (size_t i = 0; i < n / sizeof *word; i++)
-        some |= (word[i] & EXPONENT) == EXPONENT;
-    ((Put *)to)->nan |= some;
+    for (long i = 0; i < n; i++) {
+        uint32_t word;
+        memcpy(&word, x + i, sizeof word);
+        some |= (word & EXPONENT) == EXPONENT;
+    }
+    return some;
+}
+
+bool ckpt_floats(void *to, const void *piece, size_t n)
+{
+    ((Put *)to)->nan |= not_finite(piece, (long)(n / sizeof(float)));
     return put(to, piece, n);
 }
 
@@ -241,23 +244,14 @@ static bool put_items(Worker *w, Put *to, const Item *item, int n, const Item **
     bool good = true;
     for (int i = 0; i < n; i++) {       /* of others whole items are read: they wait, whatever becomes of the file */
         if (good || item[i].state->outer)
-            good = item_read(w, &item[i], 0, item[i].state->n, put_floats, to) && good;
+            good = item_read(w, &item[i], 0, item[i].state->n, ckpt_floats, to) && good;
         if (to->nan && !*broken)
             *broken = &item[i];
     }
     return good;
 }
 
-/* The parts of a further device of a stage, for the first one. */
-static void lend_items(Worker *w, const Item *item, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (item[i].state->outer && item_here(w, &item[i]))
-            item_read(w, &item[i], 0, item[i].state->n, NULL, NULL);
-}
-
-/* The file of a stage, or of its twin in replica 0. */
-static void stage_path(char path[CKPT_PATH], const Worker *w, int64_t step)
+void ckpt_stage(char path[CKPT_PATH], const Worker *w, int64_t step)
 {
     const Job *job = w->run->job;
     char tail[CKPT_NAME];
@@ -276,36 +270,6 @@ static int written(const Worker *w, int64_t step, const char *path, bool good, c
     return DONE;
 }
 
-typedef struct { Put *to; off_t at; } Runs;
-
-static bool put_run(void *to, long begin, const float *x, long n)
-{
-    const Runs *r = to;
-    off_t here = r->at + (off_t)begin * (off_t)sizeof *x;
-    return lseek(r->to->file, here, SEEK_SET) == here && put_floats(r->to, x, (size_t)n * sizeof *x);
-}
-
-/* Of each item the part that this replica has.  *broken: the first that is not finite. */
-static bool put_parts(Worker *w, Put *to, const Item *item, int n, off_t at, const Item **broken)
-{
-    for (int i = 0; i < n; i++) {
-        long from = 0, k = 0;
-        const float *data = item[i].state->outer ? NULL : item_part(w, &item[i], &from, &k);
-        off_t here = at + (off_t)from * (off_t)sizeof *data;
-        if (item[i].state->outer && !job_divided->give(w, &item[i], put_run, &(Runs){to, at}))
-            return false;
-        if (k > 0 && lseek(to->file, here, SEEK_SET) != here)
-            return false;
-        if (k > 0 && !(data ? arena_read(w, data, (size_t)k * sizeof *data, put_floats, to)
-                            : item_read(w, &item[i], 0, k, put_floats, to)))
-            return false;
-        if (to->nan && !*broken)
-            *broken = &item[i];
-        at += (off_t)item[i].state->n * (off_t)sizeof *data;
-    }
-    return true;
-}
-
 /* Whole, or the part of this replica: the file is then that of all replicas, and the first one begins it. */
 static void write_stage(Worker *w, int64_t step, bool cut, Written *out)
 {
@@ -313,7 +277,7 @@ static void write_stage(Worker *w, int64_t step, bool cut, Written *out)
     int k = w->stage.index - w->run->first;
     char path[CKPT_PATH];
     Digest d;
-    stage_path(path, w, step);
+    ckpt_stage(path, w, step);
     safe_header(&c->header[k], c->local[k], c->owns[k], NULL);
     digest_start(&d);
     int file = open(path, O_WRONLY | O_CREAT | (cut ? 0 : O_TRUNC), 0666);
@@ -321,31 +285,11 @@ static void write_stage(Worker *w, int64_t step, bool cut, Written *out)
     const Item *broken = NULL;
     bool good = file >= 0 && ((cut && copy_of(w) > 0) || put(&to, c->header[k].at, c->header[k].n));
     if (cut)
-        good = good && put_parts(w, &to, c->local[k], c->owns[k], (off_t)c->header[k].n, &broken);
+        good = good && job_parts.parted->put(w, &to, c->local[k], c->owns[k], (off_t)c->header[k].n, &broken);
     else
         good = put_items(w, good ? &to : &(Put){-1, &d, false}, c->local[k], c->owns[k], &broken) && good;
     *out = (Written){.bytes = (int64_t)d.n};
     out->status = written(w, step, path, ckpt_finish(file, good), broken);
-    digest_end(&d, out->sha);
-}
-
-static void sum_part(Worker *w, int64_t step, Written *out)
-{
-    char path[CKPT_PATH];
-    unsigned char piece[1 << 14];
-    Digest d;
-    ssize_t n = -1;
-    stage_path(path, w, step);
-    digest_start(&d);
-    int file = open(path, O_RDONLY);
-    while (file >= 0 && (n = read(file, piece, sizeof piece)) > 0)
-        digest_add(&d, piece, (size_t)n);
-    out->bytes = (int64_t)d.n;
-    if (n < 0)
-        out->status = complain(STATUS_RUN, "%s: cannot read what was written: %s; the last committed checkpoint is as it was",
-                               path, strerror(errno));
-    if (file >= 0)
-        close(file);
     digest_end(&d, out->sha);
 }
 
@@ -357,13 +301,13 @@ static void write_files(Worker *w, int64_t step, Written *mine)
     int k = w->stage.index - w->run->first;
     if (cut || first)
         write_stage(w, step, cut, mine);
-    else
-        lend_items(w, c->local[k], c->owns[k]);
+    else if (job_parts.parted)
+        job_parts.parted->lend(w, c->local[k], c->owns[k]);
     if (!cut)
         return;
     mine->status = worst(w, mine->status);
     if (mine->status == DONE && first)
-        sum_part(w, step, mine);
+        job_parts.parted->sum(w, step, mine);
 }
 
 /* ---- a copy, and its file ------------------------------------------------------------------------------------------ */
@@ -376,18 +320,6 @@ static bool take_copy(void *to, const void *piece, size_t n)
     memcpy(b->at + b->used, piece, n);
     b->used += n;
     return true;
-}
-
-static bool not_finite(const float *x, long n)
-{
-    enum { EXPONENT = 0x7f800000 };
-    uint32_t some = 0;
-    for (long i = 0; i < n; i++) {
-        uint32_t word;
-        memcpy(&word, x + i, sizeof word);
-        some |= (word & EXPONENT) == EXPONENT;
-    }
-    return some;
 }
 
 /* What follows the step may change the states now. */
@@ -425,7 +357,7 @@ static void write_copy(void *at)
     char path[CKPT_PATH];
     Digest d;
     CopyPart part;
-    stage_path(path, f->w, f->step);
+    ckpt_stage(path, f->w, f->step);
     digest_start(&d);
     int file = open(path, O_WRONLY | O_CREAT | (c->cut ? 0 : O_TRUNC), 0666);
     Put to = {file, &d, false};
@@ -450,7 +382,7 @@ static void write_copy(void *at)
 static void sum_parts(void *at)
 {
     Flight *f = at;
-    sum_part(f->w, f->step, &f->mine);
+    job_parts.parted->sum(f->w, f->step, &f->mine);
 }
 
 static int begin(const Run *run, int64_t step)

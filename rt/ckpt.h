@@ -47,6 +47,8 @@ void beside_wait(Beside *b, Worker *w);
 bool beside_busy(const Beside *b);
 void beside_close(Beside *b);
 
+void ckpt_host(char to[64]);
+void ckpt_mark(char mark[SHARED_MARK]);                 /* this process at this time; a line */
 typedef struct { int file; bool made; } CkptLock;       /* file -1: none is held; made: the directory is ours */
 /* For the process of stage 0.  `make`: the directory too, where it is missing.  mark: a line for those who find it. */
 int ckpt_lock(CkptLock *l, const char *dir, bool make, const char *mark);

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include "ckpt.h"
 #include "weights.h"
@@ -111,6 +112,23 @@ void ckpt_remove(const char *dir, int64_t step, CkptState state, int files)
 }
 
 /* ---- one writer a directory -------------------------------------------------------------------------------------- */
+
+void ckpt_host(char to[64])
+{
+    if (gethostname(to, 64) != 0)
+        strcpy(to, "a host");
+    to[63] = 0;
+}
+
+void ckpt_mark(char mark[SHARED_MARK])
+{
+    char host[64];
+    struct timespec now;
+    ckpt_host(host);
+    clock_gettime(CLOCK_REALTIME, &now);
+    memset(mark, 0, SHARED_MARK);
+    snprintf(mark, SHARED_MARK, "%s %ld %lld.%09ld\n", host, (long)getpid(), (long long)now.tv_sec, now.tv_nsec);
+}
 
 static void lock_name(char *to, const char *dir)
 {

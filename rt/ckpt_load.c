@@ -385,17 +385,10 @@ static int open_part(const Index *x, CkptFile *p)
     return status == DONE ? safe_open(&p->file, p->path) : status;
 }
 
-static int compare_key(const char *name, const char *suffix, const char *key)
-{
-    size_t n = strlen(name);
-    int order = strncmp(name, key, n);
-    return order ? order : strcmp(suffix, key + n);
-}
-
 static const Entry *find_entry(const Index *x, const char *name, const char *suffix)
 {
     for (int low = 0, high = x->entries - 1; low <= high;) {
-        int mid = (low + high) / 2, order = compare_key(name, suffix, x->entry[mid].name);
+        int mid = (low + high) / 2, order = safe_order(name, suffix, x->entry[mid].name);
         if (order == 0)
             return &x->entry[mid];
         if (order < 0)
@@ -531,27 +524,11 @@ int ckpt_load(Run *run)
     return status;
 }
 
-typedef struct { Worker *w; const StateInfo *s; long done; } Spread;
-
-static bool spread_piece(void *to, const void *piece, size_t bytes)
-{
-    Spread *x = to;
-    long n = (long)(bytes / sizeof(float));
-    for (int v = 1; v < state_versions(x->s); v++)
-        init_place(x->w, x->s, v, piece, x->done, n);
-    x->done += n;
-    return true;
-}
-
 /* Training starts: every version is the first one. */
-static void spread(Worker *w)
+static void start_versions(Worker *w)
 {
-    for (int i = 0; i < w->info->states; i++) {
-        Spread x = {w, &w->info->state[i], 0};
-        const float *first = state_data(w, x.s, 0);
-        if (first && state_versions(x.s) > 1)
-            arena_read(w, first, (size_t)x.s->n * sizeof *first, spread_piece, &x);
-    }
+    if (job_parts.overlap)
+        job_parts.overlap->spread(w);
 }
 
 /* Which parameters are not from there: some by their names. */
@@ -579,7 +556,7 @@ static int weights_of_checkpoint(Run *run, const char *dir)
     int status = open_index(&x);
     for (int i = 0; i < run->count && status == DONE; i++) {
         status = load_worker(&run->worker[i], &x, 1u << STATE_PARAM, false);
-        spread(&run->worker[i]);
+        start_versions(&run->worker[i]);
     }
     close_index(&x);
     return status;
@@ -597,8 +574,8 @@ int ckpt_weights(Run *run, const char *path)
     if (status == DONE)
         status = weights_read(run, path);
     if (status == DONE && run->opt.adapter)
-        status = weights_adapter(run, run->opt.adapter);
+        status = job_parts.adapters->read(run, run->opt.adapter);
     for (int k = 0; k < run->count && status == DONE; k++)
-        spread(&run->worker[k]);
+        start_versions(&run->worker[k]);
     return status;
 }

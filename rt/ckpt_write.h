@@ -5,8 +5,9 @@
 #ifndef CKPT_WRITE_H
 #define CKPT_WRITE_H
 #include "ckpt.h"
+#include "sha256.h"
 
-typedef struct { int status, pad; int64_t bytes; char sha[72]; } Written;
+typedef struct Written { int status, pad; int64_t bytes; char sha[72]; } Written;
 
 /* One stage's part of a checkpoint that is not yet committed. */
 /* A stage writes; the first replica reads what all wrote into its file, for the hash; stage 0 commits. */
@@ -32,6 +33,10 @@ struct Checkpoint {
     int late;                   /* one was due while another was written */
 };
 
+/* ckpt.c.  A file and its hash; nan: something was not finite. */
+typedef struct Put { int file; Digest *d; bool nan; } Put;
+bool ckpt_floats(void *put, const void *piece, size_t n);
+void ckpt_stage(char path[CKPT_PATH], const Worker *w, int64_t step);   /* the file of a stage, or of its twin in replica 0 */
 /* ckpt_commit.c.  Synced and closed; errno says why not. */
 bool ckpt_finish(int file, bool good);
 /* By stage 0, when all have written: index, COMMIT, its name; the best of all, and how many stay. */

@@ -5,32 +5,21 @@
  * The sample at a place is a function of (seed, step, sample in the step) alone.  It is therefore the same for every stage
  * count and after every resume.  Samples are numbered through: ((step micro) + micro-batch) batch + place in it.
  *
- *   token formats   all files make one stream of n tokens.  A sample is T+1 neighbours: `tokens` the first T, `next`
- *                   the last T.  Drawn: sample i starts at a Philox draw in [0, n-T), anew for each i, as in
- *                   nanoGPT.  In order: at T (i mod whole windows).
- *   npy, idx, cifar a sample is a row.  Drawn: each pass over the rows is a permutation, keyed by (seed, pass):
- *                   four Feistel rounds on the next power of four, walked until inside (Black and Rogaway, Ciphers with
- *                   arbitrary finite domains, 2002).  In order: row i mod rows.
+ * Of token formats all files make one stream of n tokens.  A sample is T+1 neighbours: `tokens` the first T, `next` the last T.
+ * Drawn: sample i starts at a Philox draw in [0, n-T), anew for each i, as in nanoGPT.  In order: at T (i mod whole windows).
+ * In other formats a sample is a row (data_rows.c).
  *
  * Training draws unless the model file says sequential; an evaluation goes in order.
  *
  * Every id is compared with the declared range before a kernel sees it, because it indexes memory there.  Only a target that
  * all losses pass over may lie outside.  Files are mapped, not read: a file that is cut short while a job runs ends it with a
- * bus error.  Bytes of pictures become numbers about 0 by the mean and deviation of their channel.  Not handled: windows stop
- * at no document border; nothing else is decoded or converted but the width of numbers.
+ * bus error.  Not handled: windows stop at no document border; nothing is decoded or converted but the width of numbers.
  */
 #include <stdlib.h>
 #include <string.h>
 #include "data.h"
-#include "formula.h"
 #include "link.h"
 #include "number.h"
-
-struct Loader {
-    const Job *job;
-    Source train, eval;
-    float number[][256];        /* of a byte: by channel, those of one input behind those of another */
-};
 
 const Source *data_source(const Loader *l, bool eval)
 {
@@ -87,27 +76,6 @@ int data_piece(Source *s, const DataFile *f, size_t offset, Element kind, int64_
 
 /* ---- order ----------------------------------------------------------------------------------------------------- */
 
-/* A permutation of 0 .. n-1, keyed by seed and pass. */
-static int64_t permute(int64_t x, int64_t n, uint64_t seed, uint64_t pass)
-{
-    int half = 1;
-    while ((int64_t)1 << (2 * half) < n)
-        half++;
-    uint64_t mask = ((uint64_t)1 << half) - 1, v = (uint64_t)x;
-    do {
-        uint64_t left = v >> half, right = v & mask;
-        for (uint64_t round = 0; round < 4; round++) {
-            uint32_t word[4];
-            number_draw(seed, DRAW_ORDER, pass, right << 2 | round, word);
-            uint64_t next = left ^ (((uint64_t)word[1] << 32 | word[0]) & mask);
-            left = right;
-            right = next;
-        }
-        v = left << half | right;
-    } while (v >= (uint64_t)n);
-    return (int64_t)v;
-}
-
 static int64_t window_start(const Source *s, uint64_t seed, int64_t sample)
 {
     if (!s->shuffle)
@@ -115,12 +83,6 @@ static int64_t window_start(const Source *s, uint64_t seed, int64_t sample)
     uint32_t word[4];
     number_draw(seed, DRAW_WINDOW, 0, (uint64_t)sample, word);
     return (int64_t)(((uint64_t)word[1] << 32 | word[0]) % (uint64_t)(s->tokens - s->window));
-}
-
-static int64_t row_of(const Source *s, uint64_t seed, int64_t sample)
-{
-    int64_t at = sample % s->rows;
-    return s->shuffle ? permute(at, s->rows, seed, (uint64_t)(sample / s->rows)) : at;
 }
 
 static int64_t sample_of(const Values *v, int mb, long place)
@@ -135,7 +97,7 @@ int64_t data_cursor(const Job *job, int64_t step)
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-static const Piece *piece_at(const Source *s, int64_t position)
+const Piece *data_at(const Source *s, int64_t position)
 {
     int64_t low = 0, high = s->pieces - 1;
     while (low < high) {
@@ -148,8 +110,7 @@ static const Piece *piece_at(const Source *s, int64_t position)
     return &s->piece[low];
 }
 
-/* false: it is outside.  With a stage, that ends the job. */
-static bool store(Stage *st, const InputInfo *in, const DataFile *f, int64_t position, int64_t value, int32_t *to)
+bool data_store(Stage *st, const InputInfo *in, const DataFile *f, int64_t position, int64_t value, int32_t *to)
 {
     bool bounded = in->lo != in->hi;
     if (in->ignores && value == in->ignore)
@@ -169,13 +130,13 @@ static bool read_tokens(Stage *st, const Source *s, int role, const InputInfo *i
 {
     int64_t position = start + from + (strcmp(s->info->role[role], "next") == 0);
     while (n > 0) {
-        const Piece *p = piece_at(s, position);
+        const Piece *p = data_at(s, position);
         int64_t skip = position - p->first, k = p->n - skip < n ? p->n - skip : n;
         size_t width = data_width(p->kind);
         const unsigned char *at = p->file->at + p->offset + (size_t)skip * width;
         int64_t element = (int64_t)(p->offset / width) + skip;
         for (int64_t i = 0; i < k; i++)
-            if (!store(st, in, p->file, element + i, data_integer(at + (size_t)i * width, p->kind), &to[i]))
+            if (!data_store(st, in, p->file, element + i, data_integer(at + (size_t)i * width, p->kind), &to[i]))
                 return false;
         to += k;
         position += k;
@@ -184,69 +145,12 @@ static bool read_tokens(Stage *st, const Source *s, int role, const InputInfo *i
     return true;
 }
 
-/* Element `from` of a row, and which one of its file that is. */
-static const unsigned char *row_at(const Source *s, const Array *a, int64_t row, long from, const DataFile **f,
-                                   int64_t *element)
-{
-    size_t width = data_width(a->kind);
-    if (s->record) {
-        const Piece *p = piece_at(s, row * s->record);
-        size_t at = p->offset + (size_t)(row * s->record - p->first) + a->offset + (size_t)from;
-        *f = p->file, *element = (int64_t)at;
-        return p->file->at + at;
-    }
-    *f = a->file, *element = row * a->per + from;
-    return a->file->at + a->offset + (size_t)*element * width;
-}
-
 static bool read_ids(Stage *st, const Source *s, int role, const InputInfo *in, uint64_t seed, int64_t sample,
                      long from, long n, int32_t *to)
 {
     if (!s->array)
         return read_tokens(st, s, role, in, window_start(s, seed, sample), from, n, to);
-    const Array *a = &s->array[role];
-    const DataFile *f;
-    int64_t element;
-    const unsigned char *at = row_at(s, a, row_of(s, seed, sample), from, &f, &element);
-    for (long i = 0; i < n; i++)
-        if (!store(st, in, f, element + i, data_integer(at + (size_t)i * data_width(a->kind), a->kind), &to[i]))
-            return false;
-    return true;
-}
-
-/* A row of bytes, pixel by pixel: each is the number that it has in its channel.  A GPU is given bytes as they are. */
-static void read_bytes(const Stage *st, const Array *a, const InputInfo *in, const unsigned char *at, void *to)
-{
-    const Loader *l = st->loader;
-    int channels = in->bytes->channels;
-    int64_t n = a->per / channels, step = a->planes ? 1 : channels;
-    const float (*number)[256] = l->number;
-    for (const InputInfo *other = l->job->input; other < in; other++)
-        number += other->bytes ? other->bytes->channels : 0;
-    for (int c = 0; c < channels; c++) {
-        const unsigned char *from = at + (a->planes ? c * n : c);
-        unsigned char *byte = (unsigned char *)to + c;
-        float *wide = (float *)to + c;
-        if (st->device)
-            for (int64_t i = 0; i < n; i++)
-                byte[i * channels] = from[i * step];
-        else
-            for (int64_t i = 0; i < n; i++)
-                wide[i * channels] = number[c][from[i * step]];
-    }
-}
-
-static void read_floats(const Stage *st, const Source *s, int role, const InputInfo *in, uint64_t seed, int64_t sample,
-                        void *to)
-{
-    const Array *a = &s->array[role];
-    const DataFile *f;
-    int64_t element;
-    const unsigned char *at = row_at(s, a, row_of(s, seed, sample), 0, &f, &element);
-    if (in->bytes && (a->planes || !st->device))
-        read_bytes(st, a, in, at, to);
-    else
-        memcpy(to, at, (size_t)a->per * data_width(a->kind));
+    return job_parts.rows->ids(st, s, role, in, seed, sample, from, n, to);
 }
 
 static int role_of(const DataInfo *info, int input)
@@ -275,7 +179,7 @@ static bool load(Stage *st, Stage *strict, const Values *now, const Read *r, cha
     for (long b = 0, row = r->bytes / now->batch; b < now->batch; b++) {
         int64_t sample = sample_of(now, r->mb, b);
         if (in->type == JOB_F32)
-            read_floats(st, s, role, in, now->seed, sample, to + b * row);
+            job_parts.rows->floats(st, s, role, in, now->seed, sample, to + b * row);
         else if (!read_ids(strict, s, role, in, now->seed, sample, 0, in->per, (int32_t *)(void *)(to + b * row)))
             return false;
     }
@@ -398,42 +302,6 @@ static int check_tokens(Source *s, const Job *job)
     return DONE;
 }
 
-static bool fits(const Array *a, const InputInfo *in)
-{
-    if (a->per != in->per || (a->planes && in->bytes && a->planes != in->bytes->channels))
-        return false;
-    return in->type == JOB_I32 ? a->kind != DATA_F32 : a->kind == (in->bytes ? DATA_U8 : DATA_F32);
-}
-
-static int check_arrays(Source *s, const Job *job)
-{
-    s->rows = s->array[0].rows;
-    for (int i = 0; i < s->info->roles; i++) {
-        const InputInfo *in = &job->input[s->info->input[i]];
-        const Array *a = &s->array[i];
-        const char *path = a->file ? a->file->path : s->file[0].path;
-        if (!fits(a, in))
-            return complain(STATUS_RUN, "data: %s: rows of %lld %s; input `%s` wants %ld %s.  Take another file, or generate "
-                            "the job with shape and type of that input as the file has them", path, (long long)a->per,
-                            a->kind == DATA_F32 ? "floats" : a->kind == DATA_U8 ? "bytes" : "integers", in->name, in->per,
-                            in->type == JOB_I32 ? "integers" : in->bytes ? "bytes" : "floats");
-        if (a->rows < 1)
-            return complain(STATUS_RUN, "data: %s has no rows; a sample is a row", path);
-        if (a->rows != s->rows)
-            return complain(STATUS_RUN, "data: %s has %lld rows, %s has %lld; both need the same number", path,
-                            (long long)a->rows, s->array[0].file->path, (long long)s->rows);
-    }
-    return DONE;
-}
-
-static int check_records(const DataFormat *f, Source *s, const Job *job)
-{
-    int status = DONE;
-    for (int i = 0; i < s->info->roles && status == DONE; i++)
-        status = f->field(s, s->info->role[i], &s->array[i]);
-    return status == DONE ? check_arrays(s, job) : status;
-}
-
 static int source_files(Source *s, const DataFormat *f, char **name, int n)
 {
     int status = DONE;
@@ -472,7 +340,7 @@ static int source_open(Source *s, const DataInfo *info, const char *const *patte
     int status = source_files(s, f, name, n);
     if (status != DONE)
         return status;
-    return named ? check_arrays(s, job) : f->layout == RECORDS ? check_records(f, s, job) : check_tokens(s, job);
+    return f->layout == STREAM ? check_tokens(s, job) : job_parts.rows->check(f, s, job);
 }
 
 static void source_close(Source *s)
@@ -492,32 +360,24 @@ void data_close(Loader *l)
     if (l) {
         source_close(&l->train);
         source_close(&l->eval);
+        free(l->number);
     }
     free(l);
 }
 
-static Loader *loader_make(const Job *job, int *status)
+Loader *data_loader(const Job *job, int *status)
 {
-    size_t channels = 0, k = 0;
-    for (int i = 0; i < job->inputs; i++)
-        channels += job->input[i].bytes ? (size_t)job->input[i].bytes->channels : 0;
-    Loader *l = calloc(1, sizeof *l + channels * sizeof *l->number);
-    if (!l) {
-        *status = complain(STATUS_RUN, "data: no memory");
-        return NULL;
-    }
-    l->job = job;
-    for (int i = 0; i < job->inputs; i++) {
-        const ByteInfo *b = job->input[i].bytes;
-        for (int c = 0; b && c < b->channels; c++, k++)
-            for (int byte = 0; byte < 256; byte++)
-                l->number[k][byte] = byte_number((unsigned char)byte, b->mean[c], b->std[c]);
-    }
-    return l;
+    Loader *l = calloc(1, sizeof *l);
+    if (l)
+        l->job = job;
+    if (l && (!job_parts.rows || job_parts.rows->open(l)))
+        return l;
+    free(l);
+    *status = complain(STATUS_RUN, "data: no memory");
+    return NULL;
 }
 
-/* Only if status is DONE. */
-static Loader *loader_done(Loader *l, int status)
+Loader *data_done(Loader *l, int status)
 {
     if (status == DONE)
         return l;
@@ -528,21 +388,21 @@ static Loader *loader_done(Loader *l, int status)
 Loader *data_open(Run *run, int *status)
 {
     const Job *job = run->job;
-    Loader *l = loader_make(job, status);
+    Loader *l = data_loader(job, status);
     if (l && job->train.format && !run->opt.evaluates)
         *status = source_open(&l->train, &job->train, run->opt.data, !job->train.sequential, job);
     if (*status == DONE && job->eval.format)
         *status = source_open(&l->eval, &job->eval, run->opt.eval_data, false, job);
-    return loader_done(l, *status);
+    return data_done(l, *status);
 }
 
 Loader *data_given(const Job *job, const int32_t *ids, int64_t n, const char *name, int *status)
 {
-    Loader *l = loader_make(job, status);
+    Loader *l = data_loader(job, status);
     DataFile *f = calloc(1, sizeof *f);
     if (!l || !f) {
         *status = complain(STATUS_RUN, "no memory for %s", name);
-        free(l);
+        data_close(l);
         free(f);
         return NULL;
     }
@@ -551,22 +411,5 @@ Loader *data_given(const Job *job, const int32_t *ids, int64_t n, const char *na
     *status = data_piece(&l->eval, f, 0, DATA_I32, n);
     if (*status == DONE)
         *status = check_tokens(&l->eval, job);
-    return loader_done(l, *status);
-}
-
-Loader *data_rows(const Job *job, const DataInfo *info, Array *array, int *status)
-{
-    Loader *l = loader_make(job, status);
-    if (!l) {
-        free(array);
-        return NULL;
-    }
-    l->eval = (Source){.info = info, .array = array};
-    *status = check_arrays(&l->eval, job);
-    return l;
-}
-
-void data_rows_are(Loader *l, int64_t rows)
-{
-    l->eval.rows = rows;
+    return data_done(l, *status);
 }

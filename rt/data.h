@@ -56,7 +56,24 @@ size_t data_width(Element kind);
 uint64_t data_bits(const unsigned char *at, int bytes);         /* little endian */
 int64_t data_integer(const unsigned char *at, Element kind);
 
-/* data.c: of training or of evaluation; no files: none */
+struct Loader {
+    const Job *job;
+    Source train, eval;
+    float (*number)[256];       /* of a byte: by channel, those of one input behind those of another */
+};
+struct SampleRows {             /* data_rows.c */
+    bool (*open)(Loader *l);
+    int (*check)(const DataFormat *f, Source *s, const Job *job);
+    bool (*ids)(Stage *st, const Source *s, int role, const InputInfo *in, uint64_t seed, int64_t sample, long from, long n,
+                int32_t *to);
+    void (*floats)(const Stage *st, const Source *s, int role, const InputInfo *in, uint64_t seed, int64_t sample, void *to);
+};
+/* data.c: an element into `to`; false: it is outside.  With a stage, that ends the job. */
+bool data_store(Stage *st, const InputInfo *in, const DataFile *f, int64_t position, int64_t value, int32_t *to);
+const Piece *data_at(const Source *s, int64_t position);
+Loader *data_loader(const Job *job, int *status);
+Loader *data_done(Loader *l, int status);               /* only if status is DONE */
+/* Of training or of evaluation; no files: none */
 const Source *data_source(const Loader *l, bool eval);
 
 /* data_files.c: the files of patterns, patterns in order, the matches of one in byte order.  NULL: said why. */

@@ -20,7 +20,6 @@
 #include "run.h"
 #include "safetensors.h"
 #include "sha256.h"
-#include "team.h"
 
 /* ---- before the first step --------------------------------------------------------------------------------------- */
 
@@ -125,7 +124,7 @@ static int write_part(Worker *w, const char *path, size_t header)
         const float *data = item->state->outer ? NULL : item_part(w, item, &from, &n);
         off_t here = at + (off_t)from * (off_t)sizeof *data;
         if (item->state->outer)
-            good = good && job_divided->give(w, item, run_into_file, &(Runs){file, at});
+            good = good && job_parts.divided->give(w, item, run_into_file, &(Runs){file, at});
         else if (n > 0 && good)
             good = lseek(file, here, SEEK_SET) == here && arena_read(w, data, (size_t)n * sizeof *data, into_file, &file);
         at += (off_t)item->state->n * (off_t)sizeof *data;

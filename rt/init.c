@@ -12,10 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 #include "begin.h"
-#include "quantize.h"
 #include "real.h"
 #include "run.h"
-#include "team.h"
 
 /* Pieces are even, so that pairs stay pairs. */
 enum { PIECE = 4096, BLOCK = 1 << 20, MOST_THREADS = 16 };
@@ -26,25 +24,16 @@ void init_widen(float *to, const uint16_t *from, long n)
         to[i] = bf16_float(from[i]);
 }
 
-/* Whole records, the last one of the parameter too. */
-static void narrow_records(Worker *w, const StateInfo *s, const float *from, long first, long n)
-{
-    long width = s->dim[1], each = quantized_each(s->bits, width), record = quantized_record(s->bits, width);
-    unsigned char *to = w->stage.arena + s->copy + first / each * record;
-    for (long at = 0; at < n; at += each, to += record)
-        quantize_record(to, s->bits, from + at, n - at < each ? n - at : each);
-}
-
 void init_place(Worker *w, const StateInfo *s, int64_t version, const float *from, long first, long n)
 {
     float *data = state_data(w, s, version);
     uint16_t *copy = s->bits ? NULL : state_copy(w, s, version), narrow[PIECE];
     if (s->outer) {
-        job_divided->place(w, s, data, copy, from, first, n);
+        job_parts.divided->place(w, s, data, copy, from, first, n);
         return;
     }
     if (s->bits)
-        narrow_records(w, s, from, first, n);
+        job_parts.quantized->place(w, s, from, first, n);
     long begin = s->cut && first < s->from ? s->from : first, here = s->cut ? s->from : 0;
     long end = s->cut && first + n > s->from + s->part ? s->from + s->part : first + n;
     if (data && end > begin)
@@ -87,7 +76,7 @@ static void fill(float *x, const StateInfo *s, uint64_t seed, long first, long n
 /* Every version of a parameter begins as the first one. */
 static int start_parameter(Worker *w, const StateInfo *s)
 {
-    long record = s->bits ? quantized_each(s->bits, s->dim[1]) : PIECE, whole = record % 2 ? 2 * record : record;
+    long record = s->bits ? job_parts.quantized->each(s) : PIECE, whole = record % 2 ? 2 * record : record;
     long most_once = (BLOCK + whole - 1) / whole * whole;       /* records of few bits are made whole, and pairs stay pairs */
     float piece[PIECE], *block = s->n > PIECE ? malloc((size_t)most_once * sizeof *block) : NULL, *x = block ? block : piece;
     long each = block ? most_once : PIECE, cores = sysconf(_SC_NPROCESSORS_ONLN) / w->run->count;

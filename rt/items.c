@@ -8,10 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "quantize.h"
-#include "link.h"
 #include "run.h"
-#include "team.h"
 
 static const char *const suffixes[] = {[STATE_PARAM] = "", [STATE_GRAD] = "", [STATE_MOMENT1] = ".m",
                                        [STATE_MOMENT2] = ".v", [STATE_DRIFT] = ".drift", [STATE_CENTRE] = ".centre"};
@@ -132,73 +129,10 @@ static bool widen(void *at, const void *piece, size_t bytes)
     return true;
 }
 
-static bool read_records(Worker *w, const StateInfo *s, long from, long n, ArenaTake take, void *to)
-{
-    float wide[4096];
-    bool good = true;
-    for (long k; good && n > 0; from += k, n -= k) {
-        k = n < 4096 ? n : 4096;
-        quantized_read(wide, w->stage.arena + s->copy, s->bits, s->dim[1], from, k);
-        good = take(to, wide, (size_t)k * sizeof *wide);
-    }
-    return good;
-}
-
-/* ---- a parameter of which each replica has a part ---------------------------------------------------------------- */
-
+/* A parameter of which each replica has a part. */
 static bool is_parted(const StateInfo *s)
 {
     return s->cut && s->kind == STATE_PARAM;
-}
-
-static const StateInfo *twin_state(const Job *job, const Item *item, int replica)
-{
-    const StageInfo *first = &job->stage[item->stage];
-    return &job->stage[item->stage + replica * homes_of(job)].state[item->state - first->state];
-}
-
-/* Whose part has that element. */
-static int owner_of(const Job *job, const Item *item, long at)
-{
-    int r = 0;
-    for (; r < replicas_of(job); r++) {
-        const StateInfo *s = twin_state(job, item, r);
-        if (s->from <= at && at < s->from + s->part)
-            break;
-    }
-    return r;
-}
-
-static void pass_on(Worker *w, int peer, bool sending, float *x, long n)
-{
-    Stage *st = &w->stage;
-    void *half = link_begin(st, TEAM_REQUEST + !sending, sending, x, peer, 0, n * (long)sizeof *x);
-    atomic_store_explicit(&w->waits, sending ? -1 - peer : 1 + peer, memory_order_relaxed);
-    link_wait(st, half);
-    atomic_store_explicit(&w->waits, 0, memory_order_relaxed);
-    atomic_fetch_add_explicit(&w->beat, 1, memory_order_relaxed);
-}
-
-/* All replicas call it.  The first one takes, and goes on receiving when `take` has said no. */
-static bool read_parts(Worker *w, const Item *item, long from, long n, ArenaTake take, void *to)
-{
-    const Job *job = w->run->job;
-    int mine = w->stage.index / homes_of(job);
-    float piece[TEAM_PIECE];
-    bool good = true;
-    for (long at = from, k; at < from + n; at += k) {
-        int owner = owner_of(job, item, at);
-        const StateInfo *s = twin_state(job, item, owner);
-        k = s->from + s->part < from + n ? s->from + s->part - at : from + n - at;
-        k = k < TEAM_PIECE ? k : TEAM_PIECE;
-        if (owner == mine)
-            memcpy(piece, state_data(w, s, w->done) + (at - s->from), (size_t)k * sizeof *piece);
-        if (owner != 0 && (mine == owner || mine == 0))
-            pass_on(w, item->stage + (mine ? 0 : owner) * homes_of(job), mine != 0, piece, k);
-        if (mine == 0)
-            good = good && take(to, piece, (size_t)k * sizeof *piece);
-    }
-    return good;
 }
 
 bool item_read(Worker *w, const Item *item, long from, long n, ArenaTake take, void *to)
@@ -206,11 +140,11 @@ bool item_read(Worker *w, const Item *item, long from, long n, ArenaTake take, v
     const float *data = item_data(w, item);
     Wide x = {take, to};
     if (is_parted(item->state))
-        return read_parts(w, item, from, n, take, to);
+        return job_parts.parted->read(w, item, from, n, take, to);
     if (item->state->outer)
-        return job_divided->read(w, item, from, n, take, to);
+        return job_parts.divided->read(w, item, from, n, take, to);
     if (item->state->bits)
-        return read_records(w, item->state, from, n, take, to);
+        return job_parts.quantized->read(w, item->state, from, n, take, to);
     return data ? arena_read(w, data + from, (size_t)n * sizeof *data, take, to)
                 : arena_read(w, item_copy(w, item) + from, (size_t)n * sizeof(uint16_t), widen, &x);
 }

@@ -8,7 +8,7 @@
  * ascending order.  A device that is in several copies has the losses of those in turn.  An evaluation is dealt out to the
  * replicas in runs of micro-batches and added up the same way.
  *
- * Cost: one more exchange a step for 62 micro-batches of a replica.  With one replica nothing here is called.
+ * Cost: one more exchange a step for 62 micro-batches of a replica.  A job of one copy has no such file.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,61 +18,6 @@
 enum { ROOM = (LINK_SHARE - sizeof(int64_t)) / sizeof(float) };
 typedef struct { int64_t n; float x[ROOM]; } Piece;
 
-int replicas_of(const Job *job)
-{
-    return job->replicas > 1 ? job->replicas : 1;
-}
-
-int replica_of(const Worker *w)
-{
-    return copy_of(w) % replicas_of(w->run->job);
-}
-
-int team_of(const Job *job)
-{
-    return job->team > 1 ? job->team : 1;
-}
-
-int homes_of(const Job *job)
-{
-    return job->homes ? job->homes : job->stages / (replicas_of(job) * team_of(job));
-}
-
-int home_at(const Job *job, int stage)
-{
-    return job->homes ? job->stage[stage].like : stage % homes_of(job);
-}
-
-int firsts_of(const Job *job)
-{
-    return job->stages / team_of(job);
-}
-
-int copy_of(const Worker *w)
-{
-    const Job *job = w->run->job;
-    return job->homes ? w->stage.index / firsts_of(job) * replicas_of(job) + w->info->copy : w->stage.index / homes_of(job);
-}
-
-bool evaluates(const Worker *w)
-{
-    return !w->run->job->homes || replica_of(w) == 0;
-}
-
-/* Copies of the model, each with a share of a step's micro-batches.  An evaluation runs through the first one of a replica. */
-static int copies_of(const Job *job)
-{
-    return replicas_of(job) * (job->ways > 1 ? job->ways : 1);
-}
-
-/* Where a replica begins, or ends, with n things dealt out to all.  Where stages are in different numbers of copies, the first
- * one has all of them. */
-long losses_begin(const Worker *w, int end, long n)
-{
-    const Job *job = w->run->job;
-    return job->homes ? end * n : n * (replica_of(w) + end) / replicas_of(job);
-}
-
 /* The most that one replica, or device, keeps. */
 static long most(const Job *job)
 {
@@ -81,12 +26,10 @@ static long most(const Job *job)
     return eval > step ? eval : step;
 }
 
-int losses_open(Worker *w)
+static int open_losses(Worker *w)
 {
     const Job *job = w->run->job;
     size_t n = (size_t)most(job) + 1, r = (size_t)copies_of(job);
-    if (r == 1)
-        return DONE;
     w->stage.room = job->overlap ? (long)n : 0;
     w->stage.loss = arena_shared(2 * n * sizeof(float));
     w->eval_loss = calloc(n, sizeof(float));
@@ -101,18 +44,17 @@ int losses_open(Worker *w)
     return DONE;
 }
 
-void losses_close(Worker *w)
+static void close_losses(Worker *w)
 {
     for (int64_t i = 0; w->ended && i < w->endings; i++)
         free(w->ended[i].losses);
-    free(w->ended);
     free(w->losses);
     free(w->eval_loss);
     free(w->counts);
     free(w->turn);
 }
 
-long losses_each(const Worker *w)
+static long each(const Worker *w)
 {
     return w->run->job->micro / copies_of(w->run->job) * (w->run->job->homes ? w->info->turns : 1);
 }
@@ -133,7 +75,7 @@ static void take(Worker *w, const Piece *all, long room)
 }
 
 /* All stages call it, each with what it has; of a copy of the model one has any. */
-double losses_sum(Worker *w, const float *mine, long n)
+static double sum_losses(Worker *w, const float *mine, long n)
 {
     int r = copies_of(w->run->job);
     long room = most(w->run->job);
@@ -152,3 +94,5 @@ double losses_sum(Worker *w, const float *mine, long n)
             sum += (double)w->losses[q * room + i];
     return sum;
 }
+
+const Losses losses_copies = {open_losses, close_losses, each, sum_losses};

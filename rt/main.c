@@ -72,12 +72,13 @@ int worker_judge(Worker *w, int64_t done, const Report *r)
     return judge(w, done, "loss", r->loss) | judge(w, done, "norm of the gradient", r->norm);
 }
 
-static void rest(Worker *w)
+void worker_rest(Worker *w)
 {
     atomic_store(&w->at, -1);
     atomic_fetch_add(&w->beat, 1);
     w->stage.at = -1;
-    pace_action(w, -1);
+    if (paced(&w->stage))
+        job_parts.pace->begin(w, -1);
     trace_stamp(&w->stage, -1);
     if (w->stage.hook)
         w->stage.hook(&w->stage, ACTION_BEGINS, NULL, NULL, NULL);
@@ -89,11 +90,11 @@ static int one_step(Worker *w, int64_t step)
     w->step = step;
     w->eval = false;
     arena_step(w);
-    rest(w);
+    worker_rest(w);
     const Values *v = w->last;
     Report r = worker_share(w, v->loss, v->norm);
     if (w->stage.loss)
-        r.loss = losses_sum(w, w->stage.loss, w->stage.losses);
+        r.loss = job_parts.losses->sum(w, w->stage.loss, w->stage.losses);
     if (w->stage.index == 0)
         metrics_step(w->run, step, r.loss, r.norm, (double)v->lr, seconds() - begun);
     return r.want | worker_judge(w, step + 1, &r);
@@ -136,7 +137,7 @@ static int evaluate(Worker *w, int64_t step)
 {
     const Job *job = w->run->job;
     Stage *st = &w->stage;
-    int64_t from = losses_begin(w, 0, job->eval_batches), end = losses_begin(w, 1, job->eval_batches);
+    int64_t from = eval_begin(w, 0, job->eval_batches), end = eval_begin(w, 1, job->eval_batches);
     double sum = 0, hits = 0;
     long n = 0;
     int want = 0;
@@ -145,7 +146,7 @@ static int evaluate(Worker *w, int64_t step)
     for (w->step = from; w->step < end && !(want & WANT_STOP); w->step++) {
         st->losses = 0;
         if (evaluates(w)) {         /* others only meet those that do */
-            (w->ended ? job_overlap->eval : evaluate_one)(w);
+            (w->ended ? job_parts.overlap->eval : evaluate_one)(w);
             sum += w->last->loss;
             hits += (double)w->last->hits;
         }
@@ -153,12 +154,12 @@ static int evaluate(Worker *w, int64_t step)
             w->eval_loss[n++] = st->loss[(w->last->step & 1) * st->room];
         want |= eval_asked(w, w->step + 1 - from, &asks);
     }
-    rest(w);
+    worker_rest(w);
     if (want & WANT_STOP)
         return want;
     Report r = worker_share(w, sum, -1);
     if (st->loss)
-        r.loss = losses_sum(w, w->eval_loss, n);
+        r.loss = job_parts.losses->sum(w, w->eval_loss, n);
     if (job->top) {             /* who counts targets counts those of all micro-batches; where schedules go two ways, two do */
         double valid = worker_all(w, (double)w->eval_valid[job->top_count], true);
         hits = valid > 0 ? worker_all(w, hits, false) / valid : 0;
@@ -213,24 +214,6 @@ static int after_step(Worker *w, int64_t done, int want)
     return want & WANT_END ? DONE : -1;
 }
 
-/* The next multiple of `every` after `done`, but at most `to`. */
-static int64_t nearer(int64_t done, long every, int64_t to)
-{
-    int64_t next = every > 0 ? (done / every + 1) * every : to;
-    return next < to ? next : to;
-}
-
-/* Steps that overlap, until the pipeline has to be empty. */
-static int many_steps(Worker *w, int64_t step, int64_t *to)
-{
-    const Job *job = w->run->job;
-    *to = nearer(step, job->eval.format ? job->eval_every : 0, w->run->opt.steps);
-    *to = nearer(step, w->run->opt.checkpoint ? job->ckpt_every : 0, *to);
-    int want = job_overlap->run(w, step, to);
-    rest(w);
-    return want;
-}
-
 /* Now and then, and at the end; a signal to stop is in a hurry, and of broken parameters nobody wants to know. */
 static bool to_evaluate(const Worker *w, int64_t done, int want)
 {
@@ -259,7 +242,7 @@ static int train(Worker *w)
         return DONE;            /* it has ended before */
     while (w->done < run->opt.steps) {
         int64_t to = w->done + 1;
-        int want = w->ended ? many_steps(w, w->done, &to) : one_step(w, w->done);
+        int want = w->ended ? job_parts.overlap->run(w, w->done, &to) : one_step(w, w->done);
         w->done = to;
         if (to_evaluate(w, to, want))
             want |= evaluate(w, to - 1);
@@ -386,7 +369,7 @@ static int prepare_worker(Run *run, int i)
     w->stage.threads = w->info->threads;
     w->stage.blocks = run->job->blocks;
     if (team_of(run->job) > 1) {
-        w->stage.team = job_team;
+        w->stage.team = job_parts.team;
         w->stage.apart = firsts_of(run->job);
         w->stage.shards = run->job->team;
         w->stage.shard = w->stage.index / w->stage.apart;
@@ -404,14 +387,14 @@ static int prepare_worker(Run *run, int i)
     w->names = calloc((size_t)(w->info->actions + w->info->eval_actions + 1), sizeof *w->names);
     if (!w->board || !w->text.at || !w->names)
         return complain(STATUS_RUN, "no memory for %s", w->info->name);
-    int status = run->job->overlap > 0 ? job_overlap->open(w) : DONE;
+    int status = run->job->overlap > 0 ? job_parts.overlap->open(w) : DONE;
     if (status == DONE)
         status = arena_open(w);         /* chooses the GPU, which the next asks for memory */
-    if (status == DONE)
-        status = losses_open(w);
+    if (status == DONE && copies_of(run->job) > 1)
+        status = job_parts.losses->open(w);
     if (status == DONE)
         status = publish_room(w);
-    return status == DONE && offloads(w) ? job_offload->open(w) : status;
+    return status == DONE && offloads(w) ? job_parts.offload->open(w) : status;
 }
 
 enum { STACK = 8 << 20 };       /* bytes of a stage's thread: gemm.h takes 2.8 MiB, and musl's threads have 128 KiB */
@@ -509,7 +492,7 @@ static int run_stages(Run *run)
     watchdog_close(dog);
     for (int i = 0; i < run->count; i++)
         if (offloads(&run->worker[i]))
-            job_offload->close(&run->worker[i]);
+            job_parts.offload->close(&run->worker[i]);
     return status;
 }
 
@@ -525,7 +508,9 @@ static void release(Run *run)
         free(w->text.at);
         free(w->names);
         free(w->room);
-        losses_close(w);
+        if (copies_of(run->job) > 1)
+            job_parts.losses->close(w);
+        free(w->ended);
     }
     publish_close(run);
     free(run->worker);

@@ -77,13 +77,6 @@ void meet_close(Meet *m)
     close_some(m, m->stages * m->stages, m->stages);
 }
 
-void meet_renew(Meet *m)
-{
-    for (int i = 0; i < m->stages * m->stages; i++)
-        m->queue[i].head = m->queue[i].tail = NULL;
-    atomic_store(&m->broken, 0);
-}
-
 /* The half that meets `mine`, taken from the queue; NULL: `mine` is the first and waits there. */
 static Half *meet_other(Queue *q, Half *mine)
 {
@@ -162,14 +155,4 @@ void meet_wait(Meet *m, Stage *st, void *half)
     if (atomic_load_explicit(&m->broken, memory_order_acquire))
         stage_leave(st);
     message_arrived(st, h->request, h->ready);
-}
-
-void meet_break(Meet *m)
-{
-    atomic_store(&m->broken, 1);
-    for (int i = 0; i < m->stages; i++) {
-        pthread_mutex_lock(&m->bed[i].lock);
-        pthread_cond_broadcast(&m->bed[i].wake);
-        pthread_mutex_unlock(&m->bed[i].lock);
-    }
 }

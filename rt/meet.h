@@ -43,16 +43,14 @@ size_t meet_bytes(int stages, int requests);
 /* false: the system has no locks left, and there is nothing to close. */
 bool meet_open(Meet *m, void *room, int stages, int requests);
 void meet_close(Meet *m);
-void meet_renew(Meet *m);       /* as at first, while no stage runs */
 /* What link_begin() and link_wait() are to a stage (link.h). */
 void *meet_begin(Meet *m, Stage *st, int request, int sending, void *buffer, int peer, int tag, long bytes);
 void meet_wait(Meet *m, Stage *st, void *half);
-void meet_break(Meet *m);       /* from any thread: all that wait, or will wait, call stage_leave() */
 
 /* ---- what the floor above has: action.c and message.c, or the library ---------------------------------------------- */
 /* A message between stages of one process.  What was given to the sender's, or receiver's, device so far comes before the
  * message of this request; both halves have begun: carry it; what is given to the device from now on comes after it. */
-typedef struct { const Half *from, *to; const void *source; void *target; long bytes; } Message;
+typedef struct Message { const Half *from, *to; const void *source; void *target; long bytes; } Message;
 int64_t message_ready(Stage *st, int request);
 int64_t message_carry(Stage *st, const Message *m, int64_t *wire);
 void message_arrived(Stage *st, int request, int64_t ready);

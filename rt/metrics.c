@@ -97,7 +97,7 @@ void metrics_break(Run *run)
     run->pending = false;
 }
 
-static void show(Run *run, const Text *t)
+void metrics_show(const Run *run, const Text *t)
 {
     if (!run->opt.quiet)
         write_all(STDOUT_FILENO, t->at, t->n < t->cap ? t->n : t->cap - 1);
@@ -155,7 +155,7 @@ void metrics_start(Run *run, const int64_t *by_stage)
     if (library > 0)
         text_add(&t, ", and %.1f MiB of the kernels' own", mega((size_t)library));
     text_add(&t, "\n");
-    show(run, &t);
+    metrics_show(run, &t);
     t.n = 0;
     text_add(&t, "{\"event\":\"start\",\"name\":");
     text_json(&t, job->name);
@@ -203,7 +203,7 @@ void metrics_eval(Run *run, int64_t step, double loss, double share)
         text_add(&t, "%s accuracy %.2f %%", top > 1 ? "" : " ", 100 * share);
     text_add(&t, "\n");
     metrics_break(run);
-    show(run, &t);
+    metrics_show(run, &t);
     t.n = 0;
     text_add(&t, "{\"event\":\"eval\",\"step\":%lld,\"loss\":", (long long)step + 1);
     text_number(&t, loss);
@@ -233,7 +233,7 @@ void metrics_line(Run *run, const char *event, int64_t step, const char *detail)
     Text t = {line, 0, sizeof line};
     text_add(&t, "step %lld/%ld  %s %s\n", (long long)step, run->opt.steps, event, detail);
     metrics_break(run);
-    show(run, &t);
+    metrics_show(run, &t);
     t.n = 0;
     text_add(&t, "{\"event\":\"%s\",\"step\":%lld,\"detail\":", event, (long long)step);
     text_json(&t, detail);

@@ -34,7 +34,7 @@ static void ended(Worker *w, const Values *v)
     Ended *e = &w->ended[v->step % w->endings];
     const Stage *st = &w->stage;
     /* forwards of the next step may have reported theirs already */
-    *e = (Ended){v->loss, v->norm, seconds(), v->lr, e->losses, e->losses && st->losses ? losses_each(w) : 0};
+    *e = (Ended){v->loss, v->norm, seconds(), v->lr, e->losses, e->losses && st->losses ? job_parts.losses->each(w) : 0};
     if (e->n)
         memcpy(e->losses, st->loss + (v->step & 1) * st->room, (size_t)e->n * sizeof *e->losses);
 }
@@ -47,7 +47,7 @@ static int report(Worker *w, int64_t from, int64_t to)
         const Ended *e = &w->ended[step % w->endings];
         Report r = worker_share(w, e->loss, e->norm);
         if (w->stage.loss)
-            r.loss = losses_sum(w, e->losses, e->n);
+            r.loss = job_parts.losses->sum(w, e->losses, e->n);
         want |= r.want | worker_judge(w, step + 1, &r);
         if (w->stage.index == 0)
             metrics_step(w->run, step, r.loss, r.norm, (double)e->lr, e->at - w->shown);
@@ -68,7 +68,15 @@ static int one_by_one(Worker *w, int64_t from, int64_t *to)
     return want;
 }
 
-static int run(Worker *w, int64_t from, int64_t *to)
+/* The next multiple of `every` after `done`, but at most `to`. */
+static int64_t nearer(int64_t done, long every, int64_t to)
+{
+    int64_t next = every > 0 ? (done / every + 1) * every : to;
+    return next < to ? next : to;
+}
+
+/* Until the pipeline has to be empty. */
+static int run_pieces(Worker *w, int64_t from, int64_t *to)
 {
     const Job *job = w->run->job;
     int64_t step = from, told = from;
@@ -92,9 +100,41 @@ static int run(Worker *w, int64_t from, int64_t *to)
     return want | report(w, told, *to);
 }
 
+static int run(Worker *w, int64_t from, int64_t *to)
+{
+    const Job *job = w->run->job;
+    *to = nearer(from, job->eval.format ? job->eval_every : 0, w->run->opt.steps);
+    *to = nearer(from, w->run->opt.checkpoint ? job->ckpt_every : 0, *to);
+    int want = run_pieces(w, from, to);
+    worker_rest(w);
+    return want;
+}
+
+typedef struct { Worker *w; const StateInfo *s; long done; } Spread;
+
+static bool spread_piece(void *to, const void *piece, size_t bytes)
+{
+    Spread *x = to;
+    long n = (long)(bytes / sizeof(float));
+    for (int v = 1; v < state_versions(x->s); v++)
+        init_place(x->w, x->s, v, piece, x->done, n);
+    x->done += n;
+    return true;
+}
+
+static void spread(Worker *w)
+{
+    for (int i = 0; i < w->info->states; i++) {
+        Spread x = {w, &w->info->state[i], 0};
+        const float *first = state_data(w, x.s, 0);
+        if (first && state_versions(x.s) > 1)
+            arena_read(w, first, (size_t)x.s->n * sizeof *first, spread_piece, &x);
+    }
+}
+
 static void eval(Worker *w)
 {
     call(w, EVAL, w->done);
 }
 
-const Overlap overlap_pieces = {open, run, ended, eval};
+const Overlap overlap_pieces = {open, run, ended, spread, eval};

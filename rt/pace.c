@@ -14,8 +14,12 @@
  * before is through, and arrives a latency later.  It carries at most PACED_BYTES of its bytes, because copying the rest
  * would take cores from stages that are supposed to have their own.
  */
+#include <string.h>
 #include <time.h>
+#include "meet.h"
 #include "run.h"
+
+enum { PACED_BYTES = 65536 };
 
 static int64_t now(void)
 {
@@ -31,7 +35,7 @@ static void sleep_until(int64_t due)
         continue;               /* a signal came */
 }
 
-void pace_wait(Worker *w, int64_t ready)
+static void wait_for(Worker *w, int64_t ready)
 {
     if (ready <= w->due)
         return;
@@ -39,11 +43,9 @@ void pace_wait(Worker *w, int64_t ready)
     w->due = now();
 }
 
-void pace_action(Worker *w, int number)
+static void begin(Worker *w, int number)
 {
     const int64_t *pace = w->info->pace;
-    if (!pace)
-        return;
     if (w->pacing < 0) {
         w->due = now();
     } else if (pace[2 * w->pacing] > 0) {
@@ -52,3 +54,14 @@ void pace_action(Worker *w, int number)
     }
     w->pacing = number;
 }
+
+/* When a message arrives: whoever comes second knows both halves. */
+static int64_t carry(const Stage *st, const Message *m, int64_t *wire)
+{
+    const StageInfo *stage = st->worker->run->job->stage;
+    memcpy(m->target, m->source, (size_t)(m->bytes > PACED_BYTES ? PACED_BYTES : m->bytes));
+    *wire = (m->from->begun > *wire ? m->from->begun : *wire) + stage[m->from->stage].pace[2 * m->from->at + 1];
+    return *wire + stage[m->to->stage].pace[2 * m->to->at + 1];
+}
+
+const Pace pace_planned = {begin, wait_for, carry};

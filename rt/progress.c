@@ -25,12 +25,6 @@ enum { LINE = 1024, HIGH = 10, FEW = 16 };
 static const double REFRESH = 0.1;      /* seconds */
 static const double SLOW = 1.2, NOTED = 0.1;    /* times the prediction; share of the cores: worth a word */
 
-static void show(const Run *run, const Text *t)
-{
-    if (!run->opt.quiet)
-        write_all(STDOUT_FILENO, t->at, t->n < t->cap ? t->n : t->cap - 1);
-}
-
 /* ---- who else has the cores ------------------------------------------------------------------------------------------ */
 
 /* Its first line: cpu user nice system idle iowait irq softirq steal, in ticks. */
@@ -154,7 +148,7 @@ static void curve(const Run *run)
         while (t.n > 0 && line[t.n - 1] == ' ')
             t.n--;
         text_add(&t, "\n");
-        show(run, &t);
+        metrics_show(run, &t);
     }
     Text t = {line, 0, sizeof line};
     text_add(&t, "     loss +");
@@ -163,7 +157,7 @@ static void curve(const Run *run)
     char first[32];
     int left = snprintf(first, sizeof first, "%lld", (long long)run->start + 1);
     text_add(&t, "\n           %s%*lld\n", first, WIDE - left, (long long)run->start + p->steps);
-    show(run, &t);
+    metrics_show(run, &t);
 }
 
 /* ---- while it runs ------------------------------------------------------------------------------------------------ */
@@ -214,7 +208,7 @@ static void step_on_terminal(Run *run, const Step *s)
     memmove(line + 1, line, t.n++);
     line[0] = '\r';
     text_add(&t, "\033[K");
-    show(run, &t);
+    metrics_show(run, &t);
     run->pending = !run->opt.quiet;
 }
 
@@ -230,7 +224,7 @@ static void step_in_pipe(const Run *run, const Step *s)
         text_add(&t, "norm %.4g  ", s->norm);
     text_add(&t, "%.0f tokens/s  %.1f ms (predicted %.1f)  arena %.1f MiB\n", s->rate, 1e3 * s->wall,
              1e-6 * (double)run->job->step_ns, (double)arena / 1048576);
-    show(run, &t);
+    metrics_show(run, &t);
 }
 
 void progress_step(Run *run, const Step *s)
@@ -304,5 +298,5 @@ void progress_end(Run *run)
     if (run->blank)
         text_add(&t, "no valid target in step %lld, the first of that kind\n", (long long)((run->blank - 1) / 8));
     report_text(&t, run->program);
-    show(run, &t);
+    metrics_show(run, &t);
 }

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "link.h"
-#include "real.h"
+#include "safetensors.h"
 #include "weights.h"
 
 typedef struct { Published p; const Item *item; int64_t at; } PublishItem; /* at: of its tensor, bytes behind the header */
@@ -63,11 +63,7 @@ static void lay_out(Publish *x, int type)
             x->item[i].at = x->item[i - 1].at;
         else
             add_tensor(x, i, name, &end);
-    text_add(&x->header, "}");
-    while (x->header.n % 8)
-        text_add(&x->header, " ");
-    for (int i = 0; i < 8; i++)
-        x->header.at[i] = (char)((uint64_t)(x->header.n - 8) >> (8 * i));
+    safe_ends(&x->header);
 }
 
 /* ---- before the first step --------------------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/types.h>
 #include "job.h"
 #include "parts.h"
 #include "values.h"
@@ -201,27 +202,30 @@ struct Offload {                                        /* spill.c, of stages th
     /* The newest n of a direction, the oldest of them at first; 0 out, 1 in.  While no copy is under way. */
     const Copied *(*trace)(const Worker *w, int direction, uint64_t i, uint64_t *n);
 };
-static inline bool offloads(const Worker *w) { return job_offload && w->info->copies > 0; }
+static inline bool offloads(const Worker *w) { return job_parts.offload && w->info->copies > 0; }
 int arena_dump(Worker *w);                              /* export.c: --dump-arena */
 int init_parameters(Worker *w);                         /* init.c: a status */
 void init_widen(float *to, const uint16_t *from, long n);
 /* Elements first .. first+n-1 of a version of a parameter, in f32 and as bf16 copy, wherever the stage has them. */
 void init_place(Worker *w, const StateInfo *s, int64_t version, const float *from, long first, long n);
 
-/* losses.c */
+/* copies.c */
 int replicas_of(const Job *job);
 int replica_of(const Worker *w);
+int copies_of(const Job *job);                          /* each has a share of the micro-batches of a step */
 int team_of(const Job *job);                            /* devices of a stage */
 int homes_of(const Job *job);                           /* stages of the first copy: of each replica and device of a team */
 int home_at(const Job *job, int stage);                 /* its stage in the first copy */
 bool evaluates(const Worker *w);                        /* its copy takes part in evaluations */
 int firsts_of(const Job *job);                          /* first devices of all stages and replicas: they come first */
 int copy_of(const Worker *w);                           /* 0: the first one */
-long losses_begin(const Worker *w, int end, long n);
-int losses_open(Worker *w);
-void losses_close(Worker *w);
-long losses_each(const Worker *w);                      /* micro-batches of a step that it computes */
-double losses_sum(Worker *w, const float *mine, long n);
+long eval_begin(const Worker *w, int end, long n);      /* where a replica begins, or ends, with n of an evaluation */
+struct Losses {                                         /* losses.c */
+    int (*open)(Worker *w);
+    void (*close)(Worker *w);
+    long (*each)(const Worker *w);                      /* micro-batches of a step that it computes */
+    double (*sum)(Worker *w, const float *mine, long n);
+};
 
 /* items.c: states of home stages, by name.  kinds: bits 1 << STATE_...; stage -1: of all.  NULL: no memory. */
 /* age: 0 the newest version, n the one n updates before it. */
@@ -236,6 +240,28 @@ bool item_here(const Worker *w, const Item *item);
  * parts, its own; else all, in replica 0. */
 const float *item_part(const Worker *w, const Item *item, long *from, long *n);
 const uint16_t *item_copy(const Worker *w, const Item *item);   /* this version exists in bf16 alone */
+struct Divided {                                        /* divided.c: states that devices of a stage share, in files */
+    /* Elements from .. from+n-1, piece by piece, to `take` of the first device.  All call it. */
+    bool (*read)(Worker *w, const Item *item, long from, long n, ArenaTake take, void *to);
+    /* The elements of an item that this device of this replica has to give, run by run: where they begin in the whole. */
+    bool (*give)(Worker *w, const Item *item, bool (*take)(void *to, long begin, const float *x, long n), void *to);
+    /* Of elements first .. first+n-1 at `from` those of this device: into `data`, and rounded into `copy`; NULL: not there. */
+    void (*place)(Worker *w, const StateInfo *s, float *data, uint16_t *copy, const float *from, long first, long n);
+};
+struct Put;
+struct Written;
+struct Parted {                                         /* parted.c: states of which stages have parts */
+    bool (*read)(Worker *w, const Item *item, long from, long n, ArenaTake take, void *to);
+    /* Of each item the part that this replica has, into a checkpoint.  *broken: the first that is not finite. */
+    bool (*put)(Worker *w, struct Put *to, const Item *item, int n, off_t at, const Item **broken);
+    void (*lend)(Worker *w, const Item *item, int n);   /* parts of a further device of a stage, for the first one */
+    void (*sum)(Worker *w, int64_t step, struct Written *out);      /* of a file that all have written into */
+};
+struct Quantized {                                      /* quantized.c: of a state with `bits` */
+    bool (*read)(Worker *w, const StateInfo *s, long from, long n, ArenaTake take, void *to);
+    void (*place)(Worker *w, const StateInfo *s, const float *from, long first, long n);
+    long (*each)(const StateInfo *s);                   /* numbers of a record */
+};
 /* Elements from .. from+n-1 of an item of this stage, as floats: those in bf16 alone are widened. */
 bool item_read(Worker *w, const Item *item, long from, long n, ArenaTake take, void *to);
 int  state_versions(const StateInfo *s);
@@ -270,6 +296,7 @@ void metrics_eval(Run *run, int64_t step, double loss, double share);
 void metrics_blank(Run *run, int64_t blank);            /* of a Report: said once */
 void metrics_line(Run *run, const char *event, int64_t step, const char *detail);
 void metrics_break(Run *run);                           /* before anything else is written to standard output */
+void metrics_show(const Run *run, const Text *t);       /* unless it shall be quiet */
 void metrics_close(Run *run);
 void progress_begin(Run *run);                          /* progress.c; stage 0 calls these */
 bool progress_late(const Run *run);                     /* --seconds are over */
@@ -285,9 +312,12 @@ void signal_saved(bool asked);                          /* a checkpoint of the n
 void signal_leave(void);                                /* this process is one of several, and on its way out */
 int  signal_take(void);                                 /* what was asked for since the last call; a stop stays */
 
-enum { PACED_BYTES = 65536 };
-void pace_action(Worker *w, int number);                /* pace.c: the next action begins; -1: the step is over */
-void pace_wait(Worker *w, int64_t ready);               /* ns, of the same clock as `due` */
+struct Message;
+struct Pace {                   /* pace.c */
+    void (*begin)(Worker *w, int number);               /* the next action; -1: the step is over */
+    void (*wait)(Worker *w, int64_t ready);             /* ns, of the same clock as `due` */
+    int64_t (*carry)(const Stage *st, const struct Message *m, int64_t *wire);  /* message_carry() */
+};
 static inline bool paced(const Stage *st)
 {
     return st->worker && st->worker->info->pace;
@@ -313,15 +343,15 @@ void trace_origin(Stage *st);                           /* at a common barrier *
 void trace_stamp(Stage *st, int number);                /* -1: the step is over */
 int  trace_write(Worker *w, const char *path);
 
-void shared_mark(char mark[SHARED_MARK]);               /* shared.c: this process at this time; a line */
-int  shared_check(const Run *run, bool locked);         /* before the first step; the same answer everywhere */
+struct Hosts {                                          /* shared.c */
+    int (*check)(const Run *run, bool locked);          /* before the first step; the same answer everywhere */
+};
 int  ckpt_open(Run *run);                               /* ckpt.c; before the first step */
 int  ckpt_seen(const Run *run);                         /* by all processes?  Behind ckpt_open() */
 void ckpt_close(Run *run);                              /* after the last step of all stages */
 int  ckpt_load(Run *run);                               /* ckpt_load.c; sets run->start */
 int  ckpt_weights(Run *run, const char *path);
 int  weights_read(Run *run, const char *path);          /* weights.c: published ones; every parameter of these stages */
-int  weights_adapter(Run *run, const char *path);       /* adapters alone, by the names of PEFT or ours */
 /* Every stage calls these; the same answer everywhere.  now: it is committed, else it may be written while training goes on;
  * turn: what may go on with it, goes on; settle: it is committed. */
 int  ckpt_save(Worker *w, int64_t step, bool now);
@@ -340,12 +370,15 @@ int  publish_write(Worker *w);
 void publish_close(Run *run);
 /* main.c: loss, norm and wants of all stages */
 Report worker_share(Worker *w, double loss, double norm);
+void worker_rest(Worker *w);                            /* no action is under way */
 int  worker_judge(Worker *w, int64_t done, const Report *r);      /* WANT_BROKEN where a number is not finite, or 0 */
 struct Overlap {                                        /* overlap.c */
     int (*open)(Worker *w);
-    /* Steps from..*to-1, the pipeline drained before and behind; *to comes nearer when a signal asks for it; what for. */
+    /* Steps from..*to-1, the pipeline drained before and behind: at a checkpoint, an evaluation, the end, or when a signal asks
+     * for it; what for. */
     int (*run)(Worker *w, int64_t from, int64_t *to);
     void (*ended)(Worker *w, const Values *v);          /* step_end() of a step that is not the only one under way */
+    void (*spread)(Worker *w);                          /* every version is the first one */
     void (*eval)(Worker *w);
 };
 /* The largest status of any stage. */

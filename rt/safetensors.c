@@ -27,6 +27,15 @@ static const struct { const char *name; int64_t bytes; } types[] = {
 
 /* ---- writing --------------------------------------------------------------------------------------------------- */
 
+void safe_ends(Text *t)
+{
+    text_add(t, "}");
+    while (t->n % 8)
+        text_add(t, " ");
+    for (int i = 0; i < 8; i++)
+        t->at[i] = (char)((uint64_t)(t->n - 8) >> (8 * i));
+}
+
 void safe_header(Text *t, const Item *item, int n, const char *extra)
 {
     static const char length[8];
@@ -43,11 +52,7 @@ void safe_header(Text *t, const Item *item, int n, const char *extra)
         text_add(t, "],\"data_offsets\":[%ld,%ld]}", at, at + 4 * s->n);
         at += 4 * s->n;
     }
-    text_add(t, "}");
-    while (t->n % 8)
-        text_add(t, " ");
-    for (int i = 0; i < 8; i++)
-        t->at[i] = (char)((uint64_t)(t->n - 8) >> (8 * i));
+    safe_ends(t);
 }
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
@@ -228,8 +233,7 @@ void safe_close(SafeFile *f)
     *f = (SafeFile){0};
 }
 
-/* name followed by suffix, against a key. */
-static int compare_joined(const char *name, const char *suffix, const char *key)
+int safe_order(const char *name, const char *suffix, const char *key)
 {
     size_t n = strlen(name);
     int order = strncmp(name, key, n);
@@ -240,7 +244,7 @@ const SafeTensor *safe_find(const SafeFile *f, const char *name, const char *suf
 {
     int low = 0, high = f->tensors - 1;
     while (low <= high) {
-        int mid = (low + high) / 2, order = compare_joined(name, suffix, f->tensor[mid].name);
+        int mid = (low + high) / 2, order = safe_order(name, suffix, f->tensor[mid].name);
         if (order == 0)
             return &f->tensor[mid];
         if (order < 0)
@@ -251,7 +255,7 @@ const SafeTensor *safe_find(const SafeFile *f, const char *name, const char *suf
     return NULL;
 }
 
-static void add_shape(Text *t, int n, const int64_t *dim)
+void safe_shape(Text *t, int n, const int64_t *dim)
 {
     text_add(t, "[");
     for (int i = 0; i < n; i++)
@@ -267,9 +271,9 @@ static int wrong_shape(const SafeFile *f, const SafeTensor *t, const StateInfo *
     for (int i = 0; i < s->ndim; i++)
         dim[i] = s->dim[i];
     text_add(&x, "is %s ", t->type);
-    add_shape(&x, t->ndim, t->dim);
+    safe_shape(&x, t->ndim, t->dim);
     text_add(&x, ", the job wants F32 ");
-    add_shape(&x, s->ndim, dim);
+    safe_shape(&x, s->ndim, dim);
     return complain(STATUS_STALE, "%s: tensor `%s` %s", f->path, t->name, store);
 }
 

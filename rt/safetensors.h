@@ -25,6 +25,9 @@ typedef struct {
 /* Fills the text with length and header of a file of these f32 items, blank to a multiple of 8.  extra: a JSON object
  * of strings for the metadata, or NULL. */
 void safe_header(Text *t, const Item *item, int n, const char *extra);
+void safe_ends(Text *t);        /* the end of such a header, and its length in front */
+void safe_shape(Text *t, int n, const int64_t *dim);
+int  safe_order(const char *name, const char *suffix, const char *key);        /* name followed by suffix, against a key */
 /* Both return a status and have said why. */
 int  safe_open(SafeFile *f, const char *path);
 const SafeTensor *safe_find(const SafeFile *f, const char *name, const char *suffix);

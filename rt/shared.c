@@ -21,23 +21,6 @@
 
 enum { WAIT = 60 };             /* seconds: as long as Linux keeps what it knows of a directory of NFS */
 
-static void host_name(char to[64])
-{
-    if (gethostname(to, 64) != 0)
-        strcpy(to, "a host");
-    to[63] = 0;
-}
-
-void shared_mark(char mark[SHARED_MARK])
-{
-    char host[64];
-    struct timespec now;
-    host_name(host);
-    clock_gettime(CLOCK_REALTIME, &now);
-    memset(mark, 0, SHARED_MARK);
-    snprintf(mark, SHARED_MARK, "%s %ld %lld.%09ld\n", host, (long)getpid(), (long long)now.tv_sec, now.tv_nsec);
-}
-
 static void tell(const Run *run, char *data, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -64,7 +47,7 @@ static int see(const Run *run, const char *what, const char *path, const char *m
         nanosleep(&(struct timespec){0, 100000000}, NULL);
         seen = has_mark(path, mark);
     }
-    host_name(here);
+    ckpt_host(here);
     return seen ? DONE : complain(STATUS_RUN, "%s does not see %s of %.*s: it must be on a file system that all hosts share",
                                   here, what, (int)strcspn(mark, " "), mark);
 }
@@ -88,7 +71,7 @@ static int try_file(const Run *run, const char *what, const char *folder, const 
     return status;
 }
 
-int shared_check(const Run *run, bool locked)
+static int check(const Run *run, bool locked)
 {
     const Options *o = &run->opt;
     char mark[SHARED_MARK], path[CKPT_PATH + 64];
@@ -109,3 +92,5 @@ int shared_check(const Run *run, bool locked)
         status = try_file(run, o->gradients, NULL, path, mark);
     return status;
 }
+
+const Hosts hosts_files = {check};

@@ -195,7 +195,7 @@ void copy_wait(Stage *st, int copy)
     Lane *l = s->copy[copy].lane;
     s->copy[copy].lane = NULL;
     if (paced(st))
-        pace_wait(st->worker, s->copy[copy].ready);
+        job_parts.pace->wait(st->worker, s->copy[copy].ready);
     for (int i = 0; i < SPINS; i++) {
         if (!atomic_load_explicit(&s->copy[copy].busy, memory_order_acquire))
             return;

@@ -11,10 +11,6 @@
 #include <stdbool.h>
 #include "rt.h"
 
-struct Worker;
-struct Item;
-struct StateInfo;
-
 enum { TEAM_PIECE = 8192,       /* elements that are on their way at once: they lie on the stack of both sides */
        TEAM_MOST = 16 };        /* devices */
 
@@ -52,19 +48,5 @@ struct Team {
     void (*deal)(Stage *st, float *to, const float *g, long whole, long outer, long room, long from, long step, long n);
     /* Between steps: bytes of the host's memory for device `with` of the team, or from it. */
     void (*pass)(Stage *st, int with, bool sending, void *buffer, long bytes);
-};
-
-/* Divided states as files have them: divided.c, of the runtime (run.h). */
-struct Divided {
-    /* Elements from .. from+n-1 of a state, piece by piece, to `take` of the first device.  All call
-     * it. */
-    bool (*read)(struct Worker *w, const struct Item *item, long from, long n,
-                 bool (*take)(void *to, const void *piece, size_t n), void *to);
-    /* The elements of an item that this device of this replica has to give, run by run: where they begin in the whole. */
-    bool (*give)(struct Worker *w, const struct Item *item,
-                 bool (*take)(void *to, long begin, const float *x, long n), void *to);
-    /* Of elements first .. first+n-1 at `from` those of this device: into `data`, and rounded into `copy`; NULL: not there. */
-    void (*place)(struct Worker *w, const struct StateInfo *s, float *data, uint16_t *copy, const float *from, long first,
-                  long n);
 };
 #endif

@@ -154,13 +154,13 @@ static void copied(Writer *o, int direction)
     const StageInfo *info = o->w->info;
     int thread = COPIES + 2 * o->w->stage.index + direction;
     uint64_t n;
-    const Copied *c = offloads(o->w) ? job_offload->trace(o->w, direction, 0, &n) : NULL;
+    const Copied *c = offloads(o->w) ? job_parts.offload->trace(o->w, direction, 0, &n) : NULL;
     if (!c)
         return;
     text_add(&o->t, ",\n{\"ph\":\"M\",\"pid\":2,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"%s %s\"}}", thread,
              info->name, direction ? "from the host" : "to the host");
     for (uint64_t i = 0; i < n; i++) {
-        c = job_offload->trace(o->w, direction, i, &n);
+        c = job_parts.offload->trace(o->w, direction, i, &n);
         event(o, 2, thread, c->number, c->from - origin, c->to - c->from);
     }
 }

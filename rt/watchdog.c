@@ -62,7 +62,7 @@ _Noreturn static void expire(const Watchdog *d)
         const Worker *w = &run->worker[i];
         tell(d, w, d->seen[i].silent / LOOKS);
         if (offloads(w))
-            job_offload->report(w);
+            job_parts.offload->report(w);
     }
     quit(run->link, STATUS_RUN, "no progress for %ld s, the job ends; if an action really takes that long, raise "
          "--watchdog", d->silent / LOOKS);

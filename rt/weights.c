@@ -5,15 +5,13 @@
  * The job knows each parameter's tensor: its name, or one row of the table `stored`.  A tensor may have its axes the other way
  * round (GPT-2), hold several parameters below each other (Phi-3), or do so head by head (GPT-NeoX).  A prefix may stand before
  * all names, or be missing there.  Files are mapped; a process opens those shards that it needs.  F32, F16 and BF16 are
- * widened, which is exact.  So is MXFP4 (Open Compute Project, Microscaling formats, 2023): NAME_blocks has 32 numbers of 4
- * bits in 16 bytes, the lower bits first, and NAME_scales a power of two for each of them, in the order of the parameter.
+ * widened, which is exact.
  *
  * Refused with status 5, before anything is trained: a tensor that is missing, of another shape or of another type; one that
  * a folder has, nobody takes and `ignore` does not name; a copy, such as the head of a tied table, that differs from its
  * parameter; a shard that is missing; an index that is no index; a folder with two lists of tensors, which may differ.
  */
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,21 +21,7 @@
 #include "json.h"
 #include "real.h"
 #include "safetensors.h"
-#include "weights.h"
-
-enum { NAME = 512 };
-
-typedef struct { char *path; bool open; SafeFile file; } Shard;
-typedef struct { char *name; int shard; bool used; } Listed;
-typedef struct {
-    const Job *job;
-    const char *path;           /* as the user gave it */
-    const char *index;          /* file that lists the tensors: that of the index, or the only one */
-    Shard *shard;
-    int shards;
-    Listed *tensor;             /* by name */
-    int tensors;
-} Weights;
+#include "weights_read.h"
 
 /* ---- a parameter and its tensor ---------------------------------------------------------------------------------- */
 
@@ -64,7 +48,7 @@ Published weights_place(const Job *job, const StateInfo *s, int piece)
 
 /* ---- the list of tensors ----------------------------------------------------------------------------------------- */
 
-static int by_name(const void *a, const void *b)
+int weights_order(const void *a, const void *b)
 {
     return strcmp(((const Listed *)a)->name, ((const Listed *)b)->name);
 }
@@ -108,7 +92,7 @@ static int shard_of(Weights *x, const char *path)
 
 static bool read_map(Json *j, Weights *x)
 {
-    char name[NAME], file[NAME], path[CKPT_PATH];
+    char name[WEIGHTS_NAME], file[WEIGHTS_NAME], path[CKPT_PATH];
     for (bool first = true; json_member(j, &first, name, sizeof name);) {
         if (!json_string(j, file, sizeof file))
             return false;
@@ -158,7 +142,7 @@ static int open_shard(Weights *x, Shard *s)
     return safe_open(&s->file, s->path);
 }
 
-static int read_single(Weights *x)
+int weights_single(Weights *x)
 {
     int shard = shard_of(x, x->index), status = shard < 0 ? complain(STATUS_RUN, "no memory to read %s", x->index) : DONE;
     if (status == DONE)
@@ -204,16 +188,16 @@ static int open_weights(Weights *x, char index[CKPT_PATH])
         shards = strstr(found[0], "index") != NULL;
         x->index = index;
     }
-    int status = shards ? read_index(x) : read_single(x);
+    int status = shards ? read_index(x) : weights_single(x);
     if (status == DONE && x->tensors > 1)
-        qsort(x->tensor, (size_t)x->tensors, sizeof *x->tensor, by_name);
+        qsort(x->tensor, (size_t)x->tensors, sizeof *x->tensor, weights_order);
     for (int i = 1; i < x->tensors && status == DONE; i++)
-        if (!by_name(&x->tensor[i - 1], &x->tensor[i]))
+        if (!weights_order(&x->tensor[i - 1], &x->tensor[i]))
             status = complain(STATUS_STALE, "%s: tensor `%s` is listed twice", x->index, x->tensor[i].name);
     return status;
 }
 
-static void close_weights(Weights *x)
+void weights_close(Weights *x)
 {
     for (int i = 0; i < x->shards; i++) {
         if (x->shard[i].open)
@@ -228,91 +212,36 @@ static void close_weights(Weights *x)
 
 /* ---- who takes what ---------------------------------------------------------------------------------------------- */
 
-static Listed *named(const Weights *x, const char *name)
+Listed *weights_named(const Weights *x, const char *name)
 {
     Listed key = {.name = (char *)(uintptr_t)name};
-    return x->tensors ? bsearch(&key, x->tensor, (size_t)x->tensors, sizeof key, by_name) : NULL;
+    return x->tensors ? bsearch(&key, x->tensor, (size_t)x->tensors, sizeof key, weights_order) : NULL;
 }
 
 /* With the prefix, without it, or as it is. */
-static Listed *prefixed(const Weights *x, const char *name)
+Listed *weights_prefixed(const Weights *x, const char *name)
 {
-    char longer[2 * NAME];
+    char longer[2 * WEIGHTS_NAME];
     const char *prefix = x->job->prefix;
     size_t n = prefix ? strlen(prefix) : 0;
-    Listed *found = named(x, name);
+    Listed *found = weights_named(x, name);
     if (!found && n && (size_t)snprintf(longer, sizeof longer, "%s%s", prefix, name) < sizeof longer)
-        found = named(x, longer);
+        found = weights_named(x, longer);
     if (!found && n && !strncmp(name, prefix, n))
-        found = named(x, name + n);
+        found = weights_named(x, name + n);
     return found;
 }
 
 static Listed *tensor_of(const Weights *x, const Published *p)
 {
-    Listed *found = prefixed(x, p->in.file);
-    return found || !p->in.also ? found : prefixed(x, p->in.also);
-}
-
-/* NAME_blocks or NAME_scales */
-static Listed *part_of_four(const Weights *x, const Published *p, const char *what)
-{
-    char name[2 * NAME];
-    return (size_t)snprintf(name, sizeof name, "%s_%s", p->in.file, what) < sizeof name ? prefixed(x, name) : NULL;
-}
-
-static bool ignored(const Weights *x, const char *name)
-{
-    for (const char *const *pattern = x->job->ignored; pattern && *pattern; pattern++)
-        if (fnmatch(*pattern, name, 0) == 0)
-            return true;
-    return false;
-}
-
-/* Another tensor that holds a parameter once more. */
-static bool copies(const Weights *x, const Listed *tensor)
-{
-    for (const CopyInfo *c = x->job->copied; c && c->file; c++)
-        if (prefixed(x, c->file) == tensor)
-            return true;
-    return false;
+    Listed *found = weights_prefixed(x, p->in.file);
+    return found || !p->in.also ? found : weights_prefixed(x, p->in.also);
 }
 
 /* An adapter by the name that it has here. */
 static Listed *adapter(const Weights *x, const StateInfo *s)
 {
-    return s->files == FILES_MAY ? prefixed(x, s->name) : NULL;
-}
-
-/* ... and by that which PEFT gives it: base_model.model., the tensor of the weight without .weight, .lora_A.weight. */
-static Listed *adapter_of_peft(const Weights *x, const StateInfo *s)
-{
-    char base[NAME], name[3 * NAME];
-    const char *tail = strstr(s->name, ".lora_"), *prefix = x->job->prefix ? x->job->prefix : "";
-    for (const char *next = tail; next; next = strstr(next + 1, ".lora_"))
-        tail = next;
-    if (!tail || (size_t)snprintf(base, sizeof base, "%.*s.weight", (int)(tail - s->name), s->name) >= sizeof base)
-        return NULL;
-    for (int i = 0; i < x->job->stored_n; i++)
-        if (!strcmp(x->job->stored[i].name, base))
-            snprintf(base, sizeof base, "%s", x->job->stored[i].file);
-    size_t n = strlen(base), k = strlen(".weight"), m = strlen(prefix);
-    n = n > k && !strcmp(base + n - k, ".weight") ? n - k : n;
-    snprintf(name, sizeof name, "base_model.model.%.*s%s", (int)n, base, tail);
-    Listed *found = named(x, name);
-    snprintf(name, sizeof name, "base_model.model.%s%.*s%s", prefix, (int)n, base, tail);
-    found = found ? found : named(x, name);
-    if (!found && m && !strncmp(base, prefix, m)) {
-        snprintf(name, sizeof name, "base_model.model.%.*s%s", (int)(n - m), base + m, tail);
-        found = named(x, name);
-    }
-    return found;
-}
-
-static Listed *adapter_of(const Weights *x, const StateInfo *s)
-{
-    Listed *here = adapter(x, s);
-    return here ? here : adapter_of_peft(x, s);
+    return s->files == FILES_MAY ? weights_prefixed(x, s->name) : NULL;
 }
 
 /* Every parameter of the whole job has a tensor, and every tensor of a folder a parameter; a file by itself may hold more. */
@@ -328,11 +257,8 @@ static int check_parameter(Weights *x, const StateInfo *s)
         if (s->files == FILES_GET)
             continue;
         bool other = strcmp(p.in.file, s->name) != 0;
-        Listed *blocks = found ? NULL : part_of_four(x, &p, "blocks"), *scales = blocks ? part_of_four(x, &p, "scales") : NULL;
-        if (scales && weights_pieces(x->job, s) == 1) {
-            blocks->used = scales->used = true;
+        if (!found && job_parts.described && weights_pieces(x->job, s) == 1 && job_parts.described->take_four(x, &p))
             continue;
-        }
         if (!found)
             return complain(STATUS_STALE, "%s: tensor `%s`%s%s%s is missing: are these weights of another model?", x->index,
                             p.in.file, other ? " of parameter `" : "", other ? s->name : "", other ? "`" : "");
@@ -351,7 +277,7 @@ static int check_names(Weights *x)
                 return status;
         }
     for (int i = 0; i < x->tensors && x->index != x->path; i++)
-        if (!x->tensor[i].used && !ignored(x, x->tensor[i].name) && !copies(x, &x->tensor[i]))
+        if (!x->tensor[i].used && !(job_parts.described && job_parts.described->passes(x, &x->tensor[i])))
             return complain(STATUS_STALE, "%s: no parameter takes tensor `%s`: is it another model?  If it is not wanted, "
                             "name it in the model file, weights: {ignore: [...]}", x->index, x->tensor[i].name);
     return DONE;
@@ -359,7 +285,7 @@ static int check_names(Weights *x)
 
 /* ---- the numbers ------------------------------------------------------------------------------------------------- */
 
-static void widen(float *to, const unsigned char *from, char type, int64_t step, int64_t n)
+void weights_widen(float *to, const unsigned char *from, char type, int64_t step, int64_t n)
 {
     if (type == 'f' && step == 1)
         memcpy(to, from, (size_t)n * sizeof *to);
@@ -370,26 +296,18 @@ static void widen(float *to, const unsigned char *from, char type, int64_t step,
               : bits_float((uint32_t)data_bits(from + 4 * i * step, 4));
 }
 
-static void add_shape(Text *t, int n, const int64_t *dim)
-{
-    text_add(t, "[");
-    for (int i = 0; i < n; i++)
-        text_add(t, "%s%lld", i ? " " : "", (long long)dim[i]);
-    text_add(t, "]");
-}
-
-static int refuse_shape(const SafeFile *f, const SafeTensor *t, const Published *p, bool adapter)
+int weights_refuse(const SafeFile *f, const SafeTensor *t, const Published *p, bool adapter)
 {
     char is[256], wants[256];
     Text x = {is, 0, sizeof is}, y = {wants, 0, sizeof wants};
-    add_shape(&x, t->ndim, t->dim);
-    add_shape(&y, p->ndim, p->dim);
+    safe_shape(&x, t->ndim, t->dim);
+    safe_shape(&y, p->ndim, p->dim);
     return complain(STATUS_STALE, "%s: tensor `%s` is %s, and parameter `%s` wants %s: %s", f->path, t->name, is, p->in.name,
                     wants, adapter ? "set adapt.rank to that of the adapter" : "the dims of the model are other ones");
 }
 
 /* The tensor in its file. */
-static int open_tensor(Weights *x, const Listed *listed, Shard **shard, const SafeTensor **t)
+int weights_open_tensor(Weights *x, const Listed *listed, Shard **shard, const SafeTensor **t)
 {
     *shard = &x->shard[listed->shard];
     int status = open_shard(x, *shard);
@@ -401,9 +319,9 @@ static int open_tensor(Weights *x, const Listed *listed, Shard **shard, const Sa
 }
 
 /* ... and how its numbers stand there: f, h, b or i. */
-static int find_tensor(Weights *x, const Listed *listed, Shard **shard, const SafeTensor **t, char *type)
+int weights_find_tensor(Weights *x, const Listed *listed, Shard **shard, const SafeTensor **t, char *type)
 {
-    int status = open_tensor(x, listed, shard, t);
+    int status = weights_open_tensor(x, listed, shard, t);
     if (status != DONE)
         return status;
     const char *is = (*t)->type;
@@ -412,48 +330,9 @@ static int find_tensor(Weights *x, const Listed *listed, Shard **shard, const Sa
                                    (*shard)->path, listed->name, is);
 }
 
-static const unsigned char *numbers_of(const Shard *shard, const SafeTensor *t)
+const unsigned char *weights_numbers(const Shard *shard, const SafeTensor *t)
 {
     return shard->file.at + shard->file.data + t->from;
-}
-
-/* 4 bits are a sign, and a number of these; 255 is the scale of no number. */
-static void widen_four(float *to, const unsigned char *blocks, const unsigned char *scales, int64_t n)
-{
-    static const float number[8] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
-    for (int64_t i = 0; i < n; i++) {
-        unsigned bits = blocks[i / 2] >> (i % 2 * 4) & 15, scale = scales[i / 32];
-        float power = scale == 255 ? bits_float(0x7fc00000) : scale ? bits_float((uint32_t)scale << 23) : bits_float(1u << 22);
-        to[i] = power * (bits & 8 ? -number[bits & 7] : number[bits & 7]);
-    }
-}
-
-static int read_four(Weights *x, const StateInfo *s, const Published *p, float *values)
-{
-    static const char *const part[] = {"blocks", "scales"};
-    const unsigned char *at[2];
-    for (int i = 0; i < 2; i++) {
-        Shard *shard;
-        const SafeTensor *t;
-        int status = open_tensor(x, part_of_four(x, p, part[i]), &shard, &t);
-        if (status != DONE)
-            return status;
-        Published want = place_of(NULL, s);
-        int last = want.ndim - 1;
-        if (last < 0 || last > 4 || want.dim[last] % 32)
-            return refuse_shape(&shard->file, t, &want, false);
-        want.dim[last] /= 32;
-        want.dim[want.ndim] = 16;
-        want.ndim += !i;
-        if ( t->ndim != want.ndim || memcmp(t->dim, want.dim, (size_t)want.ndim * sizeof *want.dim))
-            return refuse_shape(&shard->file, t, &want, false);
-        if (strcmp(t->type, "U8"))
-            return complain(STATUS_STALE, "%s: tensor `%s` is %s; bytes, U8, hold numbers of 4 bits and their scales",
-                            shard->path, t->name, t->type);
-        at[i] = numbers_of(shard, t);
-    }
-    widen_four(values, at[0], at[1], s->n);
-    return DONE;
 }
 
 static int read_piece(Weights *x, const StateInfo *s, int piece, float *values)
@@ -463,60 +342,32 @@ static int read_piece(Weights *x, const StateInfo *s, int piece, float *values)
     const SafeTensor *t;
     char type;
     bool adapts = s->files == FILES_MAY;
-    Listed *from = adapts ? adapter_of(x, s) : tensor_of(x, &p);
+    Listed *from = adapts ? job_parts.adapters->tensor(x, s) : tensor_of(x, &p);
     if (!from)
-        return read_four(x, s, &p, values);
-    int status = find_tensor(x, from, &shard, &t, &type);
+        return job_parts.described->read_four(x, s, &p, values);
+    int status = weights_find_tensor(x, from, &shard, &t, &type);
     if (status != DONE)
         return status;
     bool counter = t->ndim == 0 && p.n == 1;            /* PyTorch's num_batches_tracked is a scalar */
     if (!counter && (t->ndim != p.ndim || memcmp(t->dim, p.dim, (size_t)p.ndim * sizeof *p.dim)))
-        return refuse_shape(&shard->file, t, &p, adapts);
+        return weights_refuse(&shard->file, t, &p, adapts);
     Rows r = place_rows(&p, s);
     values += place_first(&p);
     int size = type == 'f' ? 4 : type == 'i' ? 8 : 2;
     for (int64_t i = 0; i < r.rows; i++)
-        widen(values + i * r.width, numbers_of(shard, t) + place_row(&p, &r, i) * size, type, r.step, r.width);
+        weights_widen(values + i * r.width, weights_numbers(shard, t) + place_row(&p, &r, i) * size, type, r.step, r.width);
     return DONE;
 }
 
-/* Tied in the model, and perhaps not in the file: what would be lost by passing over it is worth a word. */
-static int compare_copy(Weights *x, const CopyInfo *c, const StateInfo *s, const float *values)
-{
-    enum { SOME = 1024 };
-    float some[SOME];
-    const Listed *listed = prefixed(x, c->file);
-    Published p = place_of(NULL, s);
-    Shard *shard;
-    const SafeTensor *t;
-    char type;
-    if (!listed || listed->used)
-        return DONE;
-    int status = find_tensor(x, listed, &shard, &t, &type);
-    if (status != DONE)
-        return status;
-    bool same = t->ndim == p.ndim && !memcmp(t->dim, p.dim, (size_t)p.ndim * sizeof *p.dim);
-    int size = type == 'f' ? 4 : type == 'i' ? 8 : 2;
-    for (long i = 0, n; same && i < s->n; i += n) {
-        n = s->n - i < SOME ? s->n - i : SOME;
-        widen(some, numbers_of(shard, t) + i * size, type, 1, n);
-        same = !memcmp(some, values + i, (size_t)n * sizeof *some);
-    }
-    return same ? DONE : complain(STATUS_STALE, "%s: tensor `%s` differs from `%s`, and this model has one parameter for both; "
-                                  "generate the job from a model file that does not tie them (config.json: "
-                                  "tie_word_embeddings)", shard->path, listed->name, s->name);
-}
-
-static int read_parameter(Weights *x, Worker *w, const StateInfo *s)
+int weights_parameter(Weights *x, Worker *w, const StateInfo *s)
 {
     float *values = malloc((size_t)s->n * sizeof *values + 1);
     int status = values ? DONE : complain(STATUS_RUN, "no memory to read `%s`", s->name);
     int pieces = s->files == FILES_MAY ? 1 : weights_pieces(x->job, s);
     for (int piece = 0; status == DONE && piece < pieces; piece++)
         status = read_piece(x, s, piece, values);
-    for (const CopyInfo *c = x->job->copied; status == DONE && c && c->file; c++)
-        if (!strcmp(c->name, s->name))
-            status = compare_copy(x, c, s, values);
+    if (status == DONE && job_parts.described)
+        status = job_parts.described->compare(x, s, values);
     if (status == DONE)
         init_place(w, s, 0, values, 0, s->n);
     free(values);
@@ -538,91 +389,7 @@ int weights_read(Run *run, const char *path)
     for (int k = 0; k < run->count; k++)
         for (int i = 0; i < run->worker[k].info->states && status == DONE; i++)
             if (to_read(&x, &run->worker[k].info->state[i]))
-                status = read_parameter(&x, &run->worker[k], &run->worker[k].info->state[i]);
-    close_weights(&x);
-    return status;
-}
-
-/* adapter_config.json beside it: another factor would make another model of the same tensors.  A value may end the file, and
- * nothing is mapped behind that: each is copied. */
-static int check_adapter(const Job *job, const char *dir)
-{
-    static const char *const cannot[] = {"use_dora", "use_rslora", "alpha_pattern", "rank_pattern"};
-    char path[CKPT_PATH], key[64], word[64];
-    struct stat info;
-    DataFile f = {0};
-    double rank = -1, alpha = -1;
-    const char *undone = NULL;
-    if ((size_t)snprintf(path, sizeof path, "%s/adapter_config.json", dir) >= sizeof path || stat(path, &info) != 0)
-        return DONE;
-    int status = data_stale(data_map(&f, path, "adapter"));
-    Json j = json_open(status == DONE ? f.at : NULL, f.size);
-    for (bool first = true; status == DONE && json_member(&j, &first, key, sizeof key);) {
-        JsonPart value = json_value(&j);
-        snprintf(word, sizeof word, "%.*s", (int)(value.n < sizeof word ? value.n : sizeof word - 1), value.at);
-        if (!strcmp(key, "r") || !strcmp(key, "lora_alpha"))
-            *(*key == 'r' ? &rank : &alpha) = strtod(word, NULL);
-        bool is = *word == 't' || (*word == '{' && word[1 + strspn(word + 1, " \t\r\n")] != '}');
-        for (size_t i = 0; i < sizeof cannot / sizeof *cannot; i++)
-            undone = is && !strcmp(key, cannot[i]) ? cannot[i] : undone;
-    }
-    if (status == DONE && !json_end(&j))
-        status = complain(STATUS_STALE, "%s: byte %ld: %s", path, (long)(j.at - j.from), j.why);
-    data_unmap(&f);
-    if (status == DONE && undone)
-        return complain(STATUS_STALE, "%s: %s is not done here; every adapter has one rank, and B A the factor alpha / rank",
-                        path, undone);
-    if (status == DONE && rank > 0 && alpha / rank != job->adapter->alpha / (double)job->adapter->rank)
-        return complain(STATUS_STALE, "%s: alpha %g and rank %g, and this job has %g and %ld: set adapt.alpha and adapt.rank, "
-                        "and generate it anew", path, alpha, rank, job->adapter->alpha, job->adapter->rank);
-    return status;
-}
-
-static bool is_adapter(const StateInfo *s)
-{
-    return s->kind == STATE_PARAM && s->files == FILES_MAY;
-}
-
-/* Every adapter of the whole job has a tensor, and every tensor an adapter. */
-static int check_adapters(Weights *x)
-{
-    for (int k = 0; k < x->job->stages; k++)
-        for (int i = 0; i < x->job->stage[k].states; i++) {
-            const StateInfo *s = &x->job->stage[k].state[i];
-            Listed *found = is_adapter(s) ? adapter_of(x, s) : NULL;
-            if (found)
-                found->used = true;
-            else if (is_adapter(s))
-                return complain(STATUS_STALE, "%s: there is no tensor for `%s`: does adapt.match name other operators than "
-                                "this adapter has?", x->index, s->name);
-        }
-    for (int i = 0; i < x->tensors; i++)
-        if (!x->tensor[i].used && !ignored(x, x->tensor[i].name))
-            return complain(STATUS_STALE, "%s: no adapter of this job takes tensor `%s`: does adapt.match name fewer operators "
-                            "than it has?  If it is not wanted, name it in the model file, weights: {ignore: [...]}", x->index,
-                            x->tensor[i].name);
-    return DONE;
-}
-
-int weights_adapter(Run *run, const char *path)
-{
-    char index[CKPT_PATH];
-    struct stat info;
-    bool folder = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-    Weights x = {.job = run->job, .path = path, .index = path};
-    if (folder && (size_t)snprintf(index, sizeof index, "%s/adapter_model.safetensors", path) < sizeof index)
-        x.index = index;
-    int status = folder ? check_adapter(run->job, path) : DONE;
-    if (status == DONE)
-        status = read_single(&x);
-    if (status == DONE && x.tensors > 1)
-        qsort(x.tensor, (size_t)x.tensors, sizeof *x.tensor, by_name);
-    if (status == DONE)
-        status = check_adapters(&x);
-    for (int k = 0; k < run->count; k++)
-        for (int i = 0; i < run->worker[k].info->states && status == DONE; i++)
-            if (is_adapter(&run->worker[k].info->state[i]))
-                status = read_parameter(&x, &run->worker[k], &run->worker[k].info->state[i]);
-    close_weights(&x);
+                status = weights_parameter(&x, &run->worker[k], &run->worker[k].info->state[i]);
+    weights_close(&x);
     return status;
 }

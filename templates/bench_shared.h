@@ -11,10 +11,7 @@
 /* parts of the runtime that a benchmark has: none */
 const DataFormat *const job_formats[] = {0};
 const Answers *const job_answers[] = {0};
-const Offload *const job_offload = 0;
-const Overlap *const job_overlap = 0;
-const Team *const job_team = 0;
-const Divided *const job_divided = 0;
+const Parts job_parts = {0};
 
 typedef struct { double median, quartiles; } Time;      /* ns */
 

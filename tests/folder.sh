@@ -45,10 +45,40 @@ expect "the code of the package" grep -q "\"packageVerificationCodeValue\": \"$c
 if [ "$(grep -c CONTAINS sbom.spdx.json)" = "$(wc -l <"$tmp/want")" ]; then pass
 else fault "relations of another number of files"; fi
 
-# rt.h: of the kernels those that files of this folder define, in the lines that the tests compiled
-sed '1,/^.\* ---- kernels/d' rt/rt.h | grep -o '^void [a-z0-9_]*(' | sort >"$tmp/printed"
-grep -h -o '^void [a-z0-9_]*(Stage' rt/op/*.c | sed 's/Stage//' | sort -u >"$tmp/defined"
-expect "rt.h: the kernels of its files" diff "$tmp/defined" "$tmp/printed"
+# rt.h: of the actions and kernels those that files of this folder define, in the lines that the tests compiled
+names() { grep -h -o '^void [a-z0-9_]*(Stage' "$@" | sort -u; }
+names rt/rt.h >"$tmp/printed"
+names rt/*.c rt/op/*.c >"$tmp/defined"
+names "$root/rt/rt.h" | comm -12 - "$tmp/defined" >"$tmp/want"
+expect "rt.h: the calls of its files" diff "$tmp/want" "$tmp/printed"
 if grep -vxFf "$root/rt/rt.h" rt/rt.h >"$tmp/said"; then fault "rt.h: $(head -n 1 "$tmp/said")"; else pass; fi
+
+# parts NAME FOLDER: each part of rt/parts.h that a file of the folder defines stands in launch.c, and no other does
+parts() {
+    tr '\n' ' ' <"$root/rt/parts.h" | grep -o 'extern const [A-Za-z]* [a-z0-9_, ]*;' |
+        sed 's/^extern const [A-Za-z]* //; s/[,;]/ /g' | tr -s ' ' '\n' | grep -v -x -e job_parts -e sample_parts >"$tmp/parts"
+    while read -r part; do
+        grep -rq "^const .*\<$part = {" "$2/rt" && echo "$part"
+    done <"$tmp/parts" >"$tmp/there"
+    grep -o '&[a-z0-9_]*' "$2/launch.c" | tr -d '&' | grep -xFf "$tmp/parts" >"$tmp/named"
+    sort -o "$tmp/there" "$tmp/there"
+    sort -o "$tmp/named" "$tmp/named"
+    expect "$1: the parts in launch.c" diff "$tmp/there" "$tmp/named"
+}
+parts "two stages" .
 cd "$root" || finish
+# Of a job that has none of them, no file of a part comes along: lines of rt/ at most
+most=13960
+if ./dpgen examples/bytes-gpt.yaml --estimate -o "$tmp/few" >"$tmp/out" 2>"$tmp/said"; then
+    parts bytes-gpt "$tmp/few"
+    expect "bytes-gpt: no part but its format and answers" grep -q '^const Parts job_parts = {0};$' "$tmp/few/launch.c"
+    lines=$(find "$tmp/few/rt" -type f | xargs cat | wc -l)
+    if [ "$lines" -le $most ]; then pass; else fault "bytes-gpt: $lines lines of rt/, $most at most"; fi
+else fault "bytes-gpt: $(cat "$tmp/said")"; fi
+for options in "--schedule 2bw" "--pace" "--replicas 2 --stages 1 --set train.batch.groups=2 --set train.shard=parameters"; do
+    rm -rf "$tmp/few"
+    if ./dpgen examples/bytes-gpt.yaml $options --estimate -o "$tmp/few" >"$tmp/out" 2>"$tmp/said"; then
+        parts "$options" "$tmp/few"
+    else fault "$options: $(cat "$tmp/said")"; fi
+done
 finish

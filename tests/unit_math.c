@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "rt/formula.h"
+#include "rt/scalar.h"
 #include "rt/fp8.h"
 #include "rt/quantize.h"
 #include "rt/op/fused.h"

@@ -47,7 +47,7 @@ static Stage *open_stage(int disk, int lanes)
     run = (Run){.job = &job, .opt = {.fill = 0}};
     worker = (Worker){.run = &run, .info = &info};
     worker.stage = (Stage){.count = 1, .worker = &worker};
-    if (job_offload->open(&worker) != DONE)
+    if (job_parts.offload->open(&worker) != DONE)
         exit(9);
     return &worker.stage;
 }
@@ -107,7 +107,7 @@ static void exchange(int disk, int lanes)
                 step(st, thing, k, busy);
         free(thing[i].device);
     }
-    job_offload->close(&worker);
+    job_parts.offload->close(&worker);
 }
 
 /* ---- misuse ------------------------------------------------------------------------------------------------------ */

@@ -45,9 +45,8 @@ static bool calls(const Plan *p, const char *call)
     return found;
 }
 
-static bool has_answers(const Plan *p, const char *text, const char *object)
+static bool has_answers(const Plan *p, const char *text)
 {
-    (void)object;
     for (const char *at = text; (at = strstr(at, "{\"")) != NULL; at += 2)
         if (calls(p, strf("%.*s", (int)strcspn(at + 2, "\""), at + 2)))
             return true;
@@ -55,52 +54,68 @@ static bool has_answers(const Plan *p, const char *text, const char *object)
 }
 
 /* object: data_npy = {"npy", ... */
-static bool has_format(const Plan *p, const char *text, const char *object)
+static bool has_format(const Plan *p, const char *object)
 {
-    (void)text;
     const char *at = strchr(object, '"') + 1, *format = strf("%.*s", (int)strcspn(at, "\""), at);
     return (infers(p->m) && !strcmp(format, "npy")) || (p->m->data.format && !strcmp(p->m->data.format, format)) ||
            (p->m->eval.format && !strcmp(p->m->eval.format, format));
 }
 
-static bool has_offload(const Plan *p, const char *text, const char *object)
+/* Are its samples rows, and no stretches of a stream? */
+static bool has_rows(const char *format)
 {
-    (void)text, (void)object;
-    return p->host.n > 0;
+    return format && strstr(" npy idx cifar10 cifar100 ", strf(" %s ", format));
 }
 
-static bool has_overlap(const Plan *p, const char *text, const char *object)
+static bool has_few_bits(const Graph *g)
 {
-    (void)text, (void)object;
-    return order_overlap(p) > 0;
+    for (EACH(const State, s, g->state))
+        if (s->bits)
+            return true;
+    return false;
 }
 
-static bool has_team(const Plan *p, const char *text, const char *object)
+/* Does the model file, or a tie of it, say more of published weights than names? */
+static bool has_described(const Plan *p)
 {
-    (void)text, (void)object;
-    return p->g->team > 0;
+    StoredPairs list = {0};
+    weights_copies(p->m, p->g, &list);
+    return p->m->weights.given || list.n > 0;
 }
 
 /* Tokens that are bytes need no tokenizer. */
-static bool has_words(const Plan *p, const char *text, const char *object)
+static bool has_words(const Plan *p)
 {
-    (void)text, (void)object;
     return p->m->eval.format && strcmp(p->m->eval.format, "bytes") != 0;
 }
 
-/* list: the name of a list of them; one: of the one that there is. */
-static const struct Extra {
-    const char *type, *list, *one;
-    bool (*has)(const Plan *p, const char *text, const char *object);
-} extras[] = {
-    {"DataFormat", "job_formats", NULL, has_format},
-    {"Answers", "job_answers", NULL, has_answers},
-    {"Offload", NULL, "job_offload", has_offload},
-    {"Overlap", NULL, "job_overlap", has_overlap},
-    {"Team", NULL, "job_team", has_team},
-    {"Divided", NULL, "job_divided", has_team},
-    {"TokenText", NULL, "job_words", has_words},
+/* What a job may do without: a type, and the list that has its objects, or the member of Parts, or of SampleParts. */
+static const struct Extra { const char *type, *list, *member; } extras[] = {
+    {"DataFormat", "job_formats", NULL}, {"Answers", "job_answers", NULL}, {"TokenText", NULL, "words"},
+    {"SampleHead", NULL, "head"},
+    {"Adapters", NULL, "adapters"}, {"Divided", NULL, "divided"}, {"Described", NULL, "described"}, {"Hosts", NULL, "hosts"},
+    {"Losses", NULL, "losses"}, {"Offload", NULL, "offload"}, {"Overlap", NULL, "overlap"}, {"Pace", NULL, "pace"},
+    {"Parted", NULL, "parted"}, {"Quantized", NULL, "quantized"}, {"SampleRows", NULL, "rows"}, {"Team", NULL, "team"},
 };
+
+/* text: of the file that defines the object. */
+static bool has(const Plan *p, const struct Extra *x, const char *text, const char *object)
+{
+    const Model *m = p->m;
+    if (!strcmp(x->type, "Answers"))
+        return has_answers(p, text);
+    if (!strcmp(x->type, "DataFormat"))
+        return has_format(p, object);
+    const struct { const char *type; bool has; } table[] = {
+        {"TokenText", has_words(p)}, {"SampleHead", !calls(p, "xent_forward")}, {"Adapters", m->adapt.match.n > 0},
+        {"Described", has_described(p)}, {"Divided", p->g->team > 0}, {"Hosts", transport_of(m)->ranks},
+        {"Losses", plan_replicas(p) * plan_ways(p) > 1}, {"Offload", p->host.n > 0}, {"Overlap", order_overlap(p) > 0},
+        {"Pace", emit_paced(p)},
+        {"Parted", m->train.shard != SHARD_NONE || p->g->team > 0}, {"Quantized", has_few_bits(p->g)},
+        {"SampleRows", infers(m) || has_rows(m->data.format) || has_rows(m->eval.format)}, {"Team", p->g->team > 0},
+    };
+    return table[INDEX_OF(table, sizeof table / sizeof *table, x->type)].has;
+}
 
 /* The objects of a part that a file defines and the job has; any: whether the file defines any at all. */
 static Strs objects_of(const Plan *p, const Embedded *e, const struct Extra *x, bool *any)
@@ -112,7 +127,7 @@ static Strs objects_of(const Plan *p, const Embedded *e, const struct Extra *x, 
         return list;
     for (at += strlen(x->type) + 8; ; at = strchr(at, ',') + 1) {
         at += strspn(at, " \n");
-        if (p->routine.n > 0 && x->has(p, e->data, at))         /* a benchmark has no parts */
+        if (p->routine.n > 0 && has(p, x, e->data, at))         /* a benchmark has no parts */
             *PUSH(&list) = strf("%.*s", (int)strcspn(at, " "), at);
         at = strchr(at, '}');
         if (at[1] != ',')
@@ -136,34 +151,33 @@ static bool left_out(const Plan *p, const Embedded *e)
         if (any && list.n == 0)
             return true;
     }
-    return !strcmp(e->name, "rt/parts.c") || (right_in(e->name, "rt/tokens/") && !has_words(p, NULL, NULL));
+    return !strcmp(e->name, "rt/parts.c") || (right_in(e->name, "rt/tokens/") && !has_words(p));
 }
 
 void files_parts(FILE *f, const Plan *p, bool mute)
 {
+    Strs member[2] = {{0}, {0}};        /* of the program, of sample */
     fprintf(f, "/* parts of the runtime that this job has */\n");
     for (size_t i = 0; i < sizeof extras / sizeof *extras; i++) {
         const struct Extra *x = &extras[i];
         Strs all = {0};
         for (const Embedded *e = embedded; e->name; e++) {
-            bool any;
-            Strs list = objects_of(p, e, x, &any);
-            for (int k = 0; k < list.n && !stood_in(p, e->name) && (emit_cuda(p) || !text_begins(e->name, "rt/cuda/")); k++)
-                *PUSH(&all) = strf("&%s", list.at[k]);
+            bool any, there = !stood_in(p, e->name) && (emit_cuda(p) || !text_begins(e->name, "rt/cuda/"));
+            Strs list = objects_of(p, e, x, &any), *to = x->list ? &all : &member[files_sample(e->name)];
+            for (int k = 0; k < list.n && there; k++)
+                *PUSH(to) = x->list ? strf("&%s", list.at[k]) : strf(".%s = &%s", x->member, list.at[k]);
         }
-        bool sample = !strcmp(x->type, "TokenText");
-        if (sample && mute)
-            continue;
-        if (sample)
-            fprintf(f, "#ifdef SAMPLE\n");
-        if (x->list) {
-            *PUSH(&all) = "0";
+        *PUSH(&all) = "0";
+        if (x->list)
             emit_wrap(f, fprintf(f, "const %s *const %s[] = {", x->type, x->list), 4, &all, "};");
-        } else {
-            fprintf(f, "const %s *const %s = %s;\n", x->type, x->one, all.n ? all.at[0] : "0");
-        }
-        if (sample)
-            fprintf(f, "#endif\n");
+    }
+    for (int sample = 0; sample < (mute ? 1 : 2); sample++) {
+        if (!member[sample].n)
+            *PUSH(&member[sample]) = "0";
+        fputs(sample ? "#ifdef SAMPLE\n" : "", f);
+        emit_wrap(f, fprintf(f, "const %s = {", sample ? "SampleParts sample_parts" : "Parts job_parts"), 4, &member[sample],
+                  "};");
+        fputs(sample ? "#endif\n" : "", f);
     }
 }
 
@@ -308,19 +322,18 @@ static bool defined_in(const Strs *files, const char *prototype)
 {
     const char *start = strf("\n%.*s", (int)strcspn(prototype, "(") + 1, prototype);
     for (int i = 0; i < files->n; i++)
-        if (files_source(files->at[i]) && text_begins(files->at[i], "rt/op/") &&
-            strstr(embedded_find(files->at[i])->data, start))
+        if (files_source(files->at[i]) && strstr(embedded_find(files->at[i])->data, start))
             return true;
     return false;
 }
 
-/* rt/rt.h: of the kernels, those that the job's files define.  A comment goes with the last prototype below it. */
+/* rt/rt.h: of the actions and kernels, those that the job's files define.  A comment goes with the last prototype below it. */
 static void print_calls(FILE *f, const Plan *p, const char *at, const Strs *files)
 {
-    const char *kernels = strstr(at, "/* ---- kernels"), *comment = NULL, *end;
+    const char *calls_at = strstr(at, "/* ---- actions"), *comment = NULL, *end;
     (void)p;
-    fwrite(at, 1, (size_t)(kernels - at), f);
-    for (at = kernels; *at; at = end) {
+    fwrite(at, 1, (size_t)(calls_at - at), f);
+    for (at = calls_at; *at; at = end) {
         bool prototype = text_begins(at, "void "), remark = text_begins(at, "/*") && !text_begins(at, "/* ----");
         end = prototype ? strstr(at, ";\n") + 2 : remark ? strstr(at, "*/\n") + 3 : strchr(at, '\n') + 1;
         if (remark)

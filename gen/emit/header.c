@@ -56,29 +56,9 @@ static void print_place(FILE *f, const char *name, Bytes offset, const char *com
     fprintf(f, "%s%s/* %s */\n", text, fits ? "  " : "\n        ", row);
 }
 
-/* Is `a` behind `b` on the page?  By address, so that neighbours in memory are neighbours there. */
-static bool is_behind(const Stager *w, int a, int b)
-{
-    Bytes x = slots_offset(w, a), y = slots_offset(w, b);
-    int first = w->p->buf.at[a].first, other = w->p->buf.at[b].first;
-    return x != y ? x > y : first != other ? first > other : a > b;
-}
-
-static Ints by_address(const Stager *w)
-{
-    Ints list = {0};
-    for (int b = 0; b < w->p->buf.n; b++)
-        if (w->buf[b])
-            *PUSH(&list) = b;
-    for (int gap = list.n / 2; gap > 0; gap /= 2)           /* shell sort: stable enough, the key is total */
-        for (int i = gap; i < list.n; i++)
-            for (int j = i; j >= gap && is_behind(w, list.at[j - gap], list.at[j]); j -= gap) {
-                int t = list.at[j];
-                list.at[j] = list.at[j - gap];
-                list.at[j - gap] = t;
-            }
-    return list;
-}
+/* By address, so that neighbours in memory are neighbours on the page. */
+typedef struct { Bytes at; int first, buf; } HeaderLine;
+ORDER(by_address, HeaderLine, order_of(x->at, y->at), order_of(x->first, y->first), order_of(x->buf, y->buf))
 
 /* ---- slots ------------------------------------------------------------------------------------------------------- */
 
@@ -200,17 +180,21 @@ void header_print(Stager *w, FILE *f)
     print_constants(w, f);
     handles_print(w, f);
     print_pools(w, f);
-    Ints list = by_address(w);
+    VEC(HeaderLine) list = {0};
+    for (int b = 0; b < w->p->buf.n; b++)
+        if (w->buf[b])
+            *PUSH(&list) = (HeaderLine){slots_offset(w, b), w->p->buf.at[b].first, b};
+    SORT(list.at, list.n, by_address);
     Bytes arena = w->p->dev.at[w->device].arena;
     fprintf(f, "\n/* Offsets in the arena, %" PRId64 " bytes.\n"
             " *  name                           offset               bytes  type shape  owned [first,last] call  "
             "from when to when */\nstatic const size_t\n", arena);
     fprintf(f, "    %-28s = 0x%08" PRIx64 ",\n", "arena_bytes", (uint64_t)arena);
     for (int i = 0; i < list.n; i++) {
-        int b = list.at[i];
+        int b = list.at[i].buf;
         const Buf *x = &w->p->buf.at[b];
         const char *slots = slots_pooled(w, b) ? strf(", slots %s", w->p->pool.at[x->pool].name) : "";
-        print_place(f, w->buf[b], slots_offset(w, b), i + 1 < list.n ? "," : ";", strf("%10" PRId64 "  %s  [%d,%d]  %s%s",
+        print_place(f, w->buf[b], list.at[i].at, i + 1 < list.n ? "," : ";", strf("%10" PRId64 "  %s  [%d,%d]  %s%s",
                     x->bytes, what_of(w, x), x->first, x->last, life_of(w, x), slots));
     }
     print_hosts(w, f);

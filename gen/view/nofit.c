@@ -187,6 +187,14 @@ static void promise(Doctor *x, const char *what)
     fprintf(stderr, "%s %s", x->found++ ? ";" : "  tried and fits:", what);
 }
 
+static bool helps(Doctor *x, const Model *v, const char *what)
+{
+    bool fitting = fits(x, v);
+    if (fitting)
+        promise(x, what);
+    return fitting;
+}
+
 static const char *exact_size(Bytes n)
 {
     static const char *const unit[] = {"", "KiB", "MiB", "GiB"};
@@ -208,8 +216,8 @@ static void try_constraint(Doctor *x)
         k->memory = k->without ? k->without : k->memory;
         k->without = 0;
     }
-    if (lowered && fits(x, v))
-        promise(x, "plan.constraints without max_memory");
+    if (lowered)
+        helps(x, v, "plan.constraints without max_memory");
 }
 
 /* Up to a few thousandths, so that the number is short. */
@@ -235,12 +243,10 @@ static void try_stages(Doctor *x)
         while (v->devices.n < stages * x->m->plan.replicas)
             *PUSH(&v->devices) = x->m->devices.at[n - 1];
         v->plan.stages_min = v->plan.stages_max = stages;
-        if (!fits(x, v))
-            continue;
         const char *like = x->m->devices.at[n - 1].name;
         const char *where = stages * x->m->plan.replicas > n ? strf(" (on as many devices like %s)", like) : "";
-        promise(x, strf("--stages %d%s", stages, where));
-        return;
+        if (helps(x, v, strf("--stages %d%s", stages, where)))
+            return;
     }
 }
 
@@ -253,10 +259,9 @@ static void try_schedule(Doctor *x)
         for (const Schedule *k = schedules; k->name; k++) {
             Model *v = variant(x->m);
             v->plan.schedule = k->name;
-            if (first != (asked->split && k->split && k->depths) || k->async || k == asked || !fits(x, v))
-                continue;
-            promise(x, strf(strchr(k->name, '*') ? "--schedule '%s'" : "--schedule %s", k->name));
-            return;
+            if (first == (asked->split && k->split && k->depths) && !k->async && k != asked &&
+                helps(x, v, strf(strchr(k->name, '*') ? "--schedule '%s'" : "--schedule %s", k->name)))
+                return;
         }
 }
 
@@ -265,8 +270,8 @@ static void try_warmup(Doctor *x)
 {
     Model *v = variant(x->m);
     v->plan.warmup = WARMUP_A;
-    if (x->m->plan.warmup == WARMUP_B && fits(x, v))
-        promise(x, "--set plan.warmup=A");
+    if (x->m->plan.warmup == WARMUP_B)
+        helps(x, v, "--set plan.warmup=A");
 }
 
 /* Norms and residuals of a part of the rows alone. */
@@ -274,8 +279,8 @@ static void try_positions(Doctor *x)
 {
     Model *v = variant(x->m);
     v->plan.positions = POSITIONS_DIVIDED;
-    if (x->m->plan.tensor > 1 && x->m->plan.positions == POSITIONS_WHOLE && fits(x, v))
-        promise(x, "--set plan.positions=divided");
+    if (x->m->plan.tensor > 1 && x->m->plan.positions == POSITIONS_WHOLE)
+        helps(x, v, "--set plan.positions=divided");
 }
 
 /* The same samples in smaller pieces, at most half as large each time: other sums, so another numeric key. */
@@ -291,11 +296,9 @@ static void try_batch(Doctor *x, bool drop)
             v->plan.recompute = RECOMPUTE_FULL;
             v->plan.names = (Strs){NULL, 0, 0};
         }
-        if (!fits(x, v))
-            continue;
-        promise(x, strf("%s--set train.batch.micro=%lld (another numeric key)", drop ? "--recompute full " : "",
-                        (long long)batch));
-        return;
+        if (helps(x, v, strf("%s--set train.batch.micro=%lld (another numeric key)", drop ? "--recompute full " : "",
+                             (long long)batch)))
+            return;
     }
 }
 
@@ -317,10 +320,9 @@ static void try_recompute(Doctor *x)
         Model *v = variant(x->m);
         v->plan.recompute = ways[i].how;
         v->plan.names = (Strs){NULL, 0, 0};         /* the option would replace the list */
-        if (x->m->plan.recompute == RECOMPUTE_FULL || x->m->plan.recompute == ways[i].how || !fits(x, v))
-            continue;
-        promise(x, strf("--recompute %s", ways[i].name));
-        return;
+        if (x->m->plan.recompute != RECOMPUTE_FULL && x->m->plan.recompute != ways[i].how &&
+            helps(x, v, strf("--recompute %s", ways[i].name)))
+            return;
     }
 }
 
@@ -369,8 +371,7 @@ static void try_without(Doctor *x, const char *key, size_t list)
         for (int k = 0; k < all->n; k++)
             if (k != i)
                 *PUSH(rest) = all->at[k];
-        if (fits(x, v))
-            promise(x, strf("plan.constraints without {%s: %s}", key, all->at[i]));
+        helps(x, v, strf("plan.constraints without {%s: %s}", key, all->at[i]));
     }
 }
 
@@ -380,10 +381,8 @@ static void try_fewer(Doctor *x, int from)
     for (int stages = from; stages > 0 && !x->m->plan.cuts.n && !x->m->plan.map.n; stages--) {
         Model *v = variant(x->m);
         v->plan.stages_min = v->plan.stages_max = stages;
-        if (!fits(x, v))
-            continue;
-        promise(x, strf("--stages %d", stages));
-        return;
+        if (helps(x, v, strf("--stages %d", stages)))
+            return;
     }
 }
 
@@ -402,8 +401,8 @@ static void no_cut_at_all(const Plan *p, Doctor *x)
     try_without(x, "no_cut", offsetof(PlanSpec, no_cut));
     Model *v = variant(x->m);
     memset(&v->plan.same_stage, 0, sizeof v->plan.same_stage);
-    if (x->m->plan.same_stage.n && fits(x, v))
-        promise(x, "plan.constraints without same_stage");
+    if (x->m->plan.same_stage.n)
+        helps(x, v, "plan.constraints without same_stage");
     if (n < most)
         try_stages(x);
     if (x->found)
@@ -428,20 +427,16 @@ static void no_host(const Plan *p, Doctor *x)
     Model *v = variant(x->m);
     for (Bytes ask = p->shortfall.need, most = 2 * ask; ask <= most; ask += most / 16) { /* with room, the cuts are others */
         v->host_memory = ask;
-        if (!fits(x, v))
-            continue;
-        promise(x, strf("--set hosts.offload=%s", exact_size(ask)));
-        break;
+        if (helps(x, v, strf("--set hosts.offload=%s", exact_size(ask))))
+            break;
     }
     v = variant(x->m);
     v->plan.disk = true;
-    if (fits(x, v))
-        promise(x, "plan.offload: {to: disk, ...}");
+    helps(x, v, "plan.offload: {to: disk, ...}");
     v = variant(x->m);
     v->plan.offload = OFFLOAD_NONE;
     v->plan.away = (Strs){NULL, 0, 0};
-    if (fits(x, v))
-        promise(x, "--offload none");
+    helps(x, v, "--offload none");
     try_recompute(x);
     try_stages(x);
     if (x->found)

@@ -14,7 +14,7 @@ yaml() {
     printf '"%s"\n' ': ' '- ' '{' '}' '[' ']' ', ' '|' '&a' '*a' '<<' '!!str' '---' '#'
 }
 json() {
-    cat rt/json.c rt/safetensors.c rt/weights.c rt/ckpt_load.c gen/base/safe.c gen/huggingface/*.c gen/view/m*.c \
+    cat rt/json.c rt/safetensors.c rt/weights*.c rt/ckpt_load.c gen/base/safe.c gen/huggingface/*.c gen/view/m*.c \
         gen/view/events.c \
         rt/tokens/*.c | grep -o '\\*"[a-z_0-9]*\\*"' | tr -d '\\"' | quoted
     printf '"%s"\n' '{' '}' '[' ']' ':' ',' '\\"' '\\\\u0000' 'true' 'false' 'null' '1e999' '-0' 'F32' 'BF16' '__metadata__'

@@ -42,6 +42,25 @@ CREW_FITS();
 
 static Crew *crew_of(library_job *j) { return crew_room(j); }
 
+/* All that wait for messages, or will wait, call stage_leave(). */
+static void meet_break(Meet *m)
+{
+    atomic_store(&m->broken, 1);
+    for (int i = 0; i < m->stages; i++) {
+        pthread_mutex_lock(&m->bed[i].lock);
+        pthread_cond_broadcast(&m->bed[i].wake);
+        pthread_mutex_unlock(&m->bed[i].lock);
+    }
+}
+
+/* As at first, while no stage runs. */
+static void meet_renew(Meet *m)
+{
+    for (int i = 0; i < m->stages * m->stages; i++)
+        m->queue[i].head = m->queue[i].tail = NULL;
+    atomic_store(&m->broken, 0);
+}
+
 /* ---- what messages ask for --------------------------------------------------------------------------------------------- */
 
 void *link_begin(Stage *st, int request, int sending, void *buffer, int peer, int tag, long bytes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * attend.h: attention, for the calls of attention.c and attention_general.c.
+ * attend.h: attention, for the calls of the files attention*.c.
  *
  * y = D(softmax(scale q k^T + bias)) v for each (sample, head), D dropout, without ever storing the query x key
  * matrix.

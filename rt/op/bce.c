@@ -7,7 +7,7 @@
  * The loss is summed in double, in at most 256 blocks of a length that follows from n alone; blocks are added ascending.
  */
 #include "kernel.h"
-#include "../formula.h"
+#include "../scalar.h"
 
 enum { BLOCKS = 256 };
 

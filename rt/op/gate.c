@@ -5,7 +5,7 @@
  * act(a), and in backward dy b, are rounded to the compute type, so that the bits are those of two calls.
  */
 #include "kernel.h"
-#include "../formula.h"
+#include "../scalar.h"
 
 enum { SILU, GELU, GELU_TANH, RELU, SIGMOID };
 

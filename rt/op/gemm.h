@@ -29,7 +29,6 @@
 #ifndef GEMM_H
 #define GEMM_H
 #include <stdbool.h>
-#include "../quantize.h"
 #include "tile.h"
 
 enum { COLS = 32 };
@@ -50,13 +49,18 @@ typedef int FourInts __attribute__((vector_size(16)));
 #endif
 
 /* A matrix in memory: element (i, j) stands at i*row + j*col.  Its type is real, or float; or, as factor b alone, it has few
- * bits (quantize.h): element (i, j) is number first + i*row + j*col of `few`, and row or col is 1. */
-typedef struct { const unsigned char *at; int bits; long width; } Few;
+ * bits (linear_quantized.c): element (i, j) is number first + i*row + j*col of `few`, which packs it, and row or col is 1. */
+typedef struct Few Few;
 typedef struct { const void *at; int is_float; long row_step, col; const Few *few; long first; } View;
+struct Few {
+    void (*pack)(float *to, long width, long size, View v, long m, long n);
+    const unsigned char *at;
+    int bits;
+    long width;
+};
 
 static inline View view(const real *at, long row, long col) { return (View){at, sizeof(real) == 4, row, col, 0, 0}; }
 static inline View view_float(const float *at, long row, long col) { return (View){at, 1, row, col, 0, 0}; }
-static inline View view_few(const Few *few, long row, long col) { return (View){0, 1, row, col, few, 0}; }
 
 static inline float view_get(const View *v, long i, long j)
 {
@@ -125,25 +129,12 @@ static inline void widen_turned(float *to, long ld, View v, long m, long n)
             to[p * ld + j] = view_get(&v, p, j);
 }
 
-/* Numbers of few bits, as they are in the compute type. */
-static inline void widen_few(float *to, const Few *few, long first, long n)
-{
-    quantized_read(to, few->at, few->bits, few->width, first, n);
-    for (long i = 0; i < n && sizeof(real) != sizeof(float); i++) {
-        real x;
-        put(&x, 0, to[i]);
-        to[i] = get(&x, 0);
-    }
-}
-
-static void pack_few(float *to, long width, long size, View v, long m, long n);
-
 /* Panels of `width` adjacent columns, `size` floats from one to the next: to[n / width][m][width] = v, zero past its n columns.
  * Rows are read whole, so that the machine sees what comes next. */
 static inline __attribute__((always_inline)) void pack(float *to, const long width, long size, View v, long m, long n)
 {
     if (v.few) {
-        pack_few(to, width, size, v, m, n);
+        v.few->pack(to, width, size, v, m, n);
         return;
     }
     long whole = n / width * width, straight = v.is_float && v.col == 1 ? whole : 0;
@@ -166,21 +157,6 @@ static inline __attribute__((always_inline)) void pack(float *to, const long wid
         for (; j < n; j += width, at += size)
             widen(at, width, view_from(row, 0, j), 1, least(width, n - j));
     }
-}
-
-/* Adjacent numbers are made wide together, and packed as floats: columns of m numbers, or a row of n. */
-static ONE_BODY void pack_few(float *to, long width, long size, View v, long m, long n)
-{
-    float room[TILE_COLS * DEPTH];
-    bool down = v.row_step == 1;
-    long each = down ? width : TILE_COLS * DEPTH / width * width;
-    for (long j = 0; j < n; j += each)
-        for (long p = 0, k = least(each, n - j); p < m; p += down ? m : 1) {
-            View wide = view_float(room, 1, down ? m : 1);
-            for (long c = 0; c < (down ? k : 1); c++)
-                widen_few(room + c * m, v.few, v.first + p * v.row_step + (j + c) * v.col, down ? m : k);
-            pack(to + j / width * size + p * width, width, size, wide, down ? m : 1, k);
-        }
 }
 
 /* A packed strip of a.  The next one does not begin on the same set of the nearest cache. */

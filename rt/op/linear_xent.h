@@ -6,7 +6,7 @@
 #ifndef LINEAR_XENT_H
 #define LINEAR_XENT_H
 #include "gemm.h"
-#include "xent.h"
+#include "xent_parts.h"
 
 /* y[rows n], the scores from column `from` on */
 static inline void chunk_scores(Stage *st, real *y, const real *x, const real *weight, const real *bias, long rows, long in,

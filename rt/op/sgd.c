@@ -13,7 +13,7 @@
  *            to p), c = exp(-2 / late).  late = 0: Sgd.  predict_old  newer - behind old
  */
 #include "update.h"
-#include "../formula.h"
+#include "../scalar.h"
 
 void sgd_update(Stage *st, float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n,
                 float momentum, long decay)

@@ -4,7 +4,7 @@
  * operand.  A NaN goes through.
  */
 #include "kernel.h"
-#include "../formula.h"
+#include "../scalar.h"
 
 void relu_forward(Stage *st, real *y, const real *x, long n)
 {

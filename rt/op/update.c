@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * update.c: what updates have in common: sums of gradients of tied parameters, the norm, copies in the compute type.
+ * update.c: the norm of gradients.
  *
  * The norm: each parameter gives the sum of its squares in double, in at most 256 blocks of a length that follows
  * from n alone, each by 16 lanes, blocks added ascending; partials of all parameters are added ascending.  factor
@@ -8,12 +8,6 @@
  * (vals: 0) are not.
  */
 #include "update.h"
-
-void tie_add(Stage *st, float *g, const float *other, long n)
-{
-    MAP(n, i)
-        g[i] += other[i];
-}
 
 static double squares(const float *g, long n)
 {
@@ -56,9 +50,4 @@ void norm_total(Stage *st, float *clip, const double *norm, Values *vals, long c
     *clip = factor < 1 ? (float)factor : 1.0f;
     if (vals)
         vals->norm = root;
-}
-
-void cast_forward(Stage *st, real *y, const float *x, long n)
-{
-    narrow(st, y, x, n);
 }

@@ -5,7 +5,7 @@
  * others give bits that are 0, and all take what is there, also -0.  The pairs of a row are merged by the tree (xent.h).
  */
 #include "wanted.h"
-#include "xent.h"
+#include "xent_parts.h"
 
 enum { ROWS = 256 };
 

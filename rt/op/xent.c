@@ -58,19 +58,3 @@ void xent_smooth_backward(Stage *st, real *dx, const float *dloss, const real *x
 {
     scores_smooth_back(st, dx, x, lse, targets, loss_share(dloss, vals, count), rows, 0, width, width, ignore, smooth, width);
 }
-
-/* A score is ahead of the target's if it is larger, or equal and before it, or not a number. */
-void hit_report(Stage *st, const real *x, const int32_t *targets, Values *vals, long rows, long width, long ignore, long top)
-{
-    (void)st;
-    vals->hits = 0;
-    for (long r = 0; vals->eval && r < rows; r++) {
-        const real *row = x + r * width;
-        long ahead = 0, target = targets[r];
-        if (target == ignore)
-            continue;
-        for (long i = 0; i < width; i++)
-            ahead += !(get(row, i) <= get(row, target)) || (i < target && get(row, i) == get(row, target));
-        vals->hits += ahead < top;
-    }
-}

@@ -5,9 +5,8 @@
  * Each token is one evaluation of the job (StageInfo.eval), under the same plan, with the calls and bits of an evaluation in
  * training.  The samples of its micro-batch are all the text so far, padded to the length of the model's sequence.
  * Attention is causal, so what stands behind the last token changes nothing before it.  A hook looks at the call of the loss
- * (hooks.h): xent_forward() reads the scores, and the row of the last token is copied.  linear_xent_forward() reads hidden
- * vectors and weights, and never has a whole row of scores.  There the row is computed here: a sum of doubles, ascending, a
- * score.  The stage that has the row chooses (choose.c) and tells the others.  A text that is as long as the sequence goes
+ * (hooks.h): xent_forward() reads the scores, and the row of the last token is copied.  Other calls never have a whole row
+ * (head.c).  The stage that has the row chooses (choose.c) and tells the others.  A text that is as long as the sequence goes
  * on without its first token.
  *
  * The forward pass has the same bits under any plan, and choosing is a function of the scores, the seed and the place.  So is
@@ -30,7 +29,7 @@
 #include "link.h"
 #include "options.h"
 #include "real.h"
-#include "team.h"
+#include "scores.h"
 #include "weights.h"
 #include "words.h"
 
@@ -84,94 +83,43 @@ static bool copy_reals(void *to, const void *piece, size_t bytes)
     return true;
 }
 
-static void read_row(Worker *w, double *to, const real *from, long n)
+void sample_row(Worker *w, double *to, const real *from, long n)
 {
     Copy c = {to};
     arena_read(w, from, (size_t)n * sizeof *from, copy_reals, &c);
 }
 
-typedef struct { const double *x; double *to; double sum; long in, at; } Head;
-
-/* Rows of the weight, piece by piece. */
-static bool multiply(void *to, const void *piece, size_t bytes)
+/* Room for so many scores, once. */
+static double *room_for(Worker *w, long width)
 {
-    Head *h = to;
-    for (size_t i = 0; i < bytes / sizeof(real); i++) {
-        h->sum += h->x[h->at] * (double)get(piece, (long)i);
-        if (++h->at < h->in)
-            continue;
-        *h->to++ += h->sum;     /* onto the bias */
-        h->sum = 0, h->at = 0;
-    }
-    return true;
-}
-
-static void multiply_row(Worker *w, const Sample *s, double *score, long width, const Given *x, const Given *weight,
-                         const Given *bias, long in)
-{
-    double *hidden = malloc((size_t)in * sizeof *hidden);
-    if (!hidden)
-        quit(w->run->link, STATUS_RUN, "no memory for %ld numbers", in);
-    read_row(w, hidden, (const real *)x->p + (s->n - 1) * in, in);
-    if (bias->p)
-        read_row(w, score, bias->p, width);
-    Head h = {hidden, score, 0, in, 0};
-    arena_read(w, weight->p, (size_t)(width * in) * sizeof(real), multiply, &h);
-    free(hidden);
-}
-
-static void make_room(Worker *w, Sample *s, long width)
-{
+    Sample *s = w->run->sample;
     if (s->width)
-        return;
+        return s->score;
     s->width = width;
     s->score = malloc((size_t)width * sizeof *s->score);
     s->room = malloc((size_t)width * sizeof *s->room);
     if (!s->score || !s->room)
         quit(w->run->link, STATUS_RUN, "no memory for the scores of %ld tokens", width);
-}
-
-static bool is_call(const char *call, const char *name)
-{
-    size_t n = strlen(name);
-    return !strncmp(call, name, n) && call[n] == '(';
+    return s->score;
 }
 
 /* Operands by their places in rt.h. */
 static void look(Stage *st, int what, const char *where, const char *call, const Given *of)
 {
-    enum { X = 2, WIDTH = 6, WEIGHT = 3, BIAS = 4, ALL = 9, IN = 10, OUT = 11, HEAD_ALL = 15, HITS_ALL = 16 };
+    static const char whole[] = "xent_forward(";
+    enum { X = 2, WIDTH = 6 };
     Worker *w = st->worker;
-    Sample *s = w->run->sample;
+    long at = w->run->sample->n - 1;
     (void)where;
     if (what != CALL_BEGINS)
         return;
-    int all_at = is_call(call, "xent_part_forward") ? ALL : is_call(call, "linear_xent_part_forward") ? HEAD_ALL :
-        is_call(call, "linear_xent_part_hits_forward") ? HITS_ALL : 0;
-    bool part = all_at > 0;
-    bool whole = is_call(call, "xent_forward") || is_call(call, "xent_part_forward");
-    if (!part && !whole && !is_call(call, "linear_xent_forward") && !is_call(call, "linear_xent_hits_forward"))
-        return;
-    if (st->shard && !part)
+    if (sample_parts.head)
+        sample_parts.head->look(w, call, of, at, room_for);
+    if (strncmp(call, whole, sizeof whole - 1) || st->shard)
         return;                 /* the first device of the stage has them too */
-    long width = (long)of[whole ? WIDTH : OUT].i, wide = part ? (long)of[all_at].i : width;
-    long room = width;
-    width = part ? part_here(st, room, wide) : width;
-    if (!st->shard)
-        make_room(w, s, wide);
-    double *all = st->shard ? malloc((size_t)wide * sizeof *all) : s->score, *score = all + (width ? st->shard * room : 0);
-    if (!all)
-        quit(w->run->link, STATUS_RUN, "no memory for the scores of %ld tokens", wide);
-    memset(all, 0, (size_t)wide * sizeof *all);
-    if (whole)
-        read_row(w, score, (const real *)of[X].p + (s->n - 1) * room, width);
-    else
-        multiply_row(w, s, score, width, &of[X], &of[WEIGHT], &of[BIAS], (long)of[IN].i);
-    if (part)
-        st->team->take(st, all, wide * (long)sizeof *all);
-    w->scored = !st->shard;
-    if (st->shard)
-        free(all);
+    long width = (long)of[WIDTH].i;
+    sample_row(w, room_for(w, width), (const real *)of[X].p + at * width, width);
+    w->scored = true;
 }
 
 /* ---- the loop of a stage --------------------------------------------------------------------------------------------- */
@@ -193,7 +141,7 @@ static int64_t next_token(Worker *w)
     int64_t mine = NOBODY, *all = w->board;
     w->scored = false;
     if (replica_of(w) == 0 && w->ended)
-        job_overlap->eval(w);
+        job_parts.overlap->eval(w);
     else if (replica_of(w) == 0)
         w->info->eval(&w->stage);
     if (w->scored)
@@ -228,7 +176,7 @@ static int write_bytes(Sample *s, const char *from, int n)
 static int write_word(Sample *s, int32_t id)
 {
     int n;
-    const char *word = job_words->word(id, &n);
+    const char *word = sample_parts.words->word(id, &n);
     return write_bytes(s, word ? word : "\xef\xbf\xbd", word ? n : 3);
 }
 
@@ -345,7 +293,9 @@ static int prompt_open(Run *run)
         return complain(STATUS_RUN, "no memory for the prompt");
     if (s->ask.tokenizer && !s->numbers)
         return refuse(run, "--tokenizer: tokens of this model are bytes, and need none", 0, 0);
-    int status = s->ask.tokenizer ? job_words->encode(run, s->ask.tokenizer, s->ask.prompt, s->ids, s->window, &s->n) : DONE;
+    int status = DONE;
+    if (s->ask.tokenizer)
+        status = sample_parts.words->encode(run, s->ask.tokenizer, s->ask.prompt, s->ids, s->window, &s->n);
     if (status != DONE)
         return status;
     if (!s->ask.tokenizer && !read_prompt(s))

@@ -11,6 +11,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     Weights x = {.path = "build"};
     x.index = target_file(data, n);
     read_index(&x);
-    close_weights(&x);
+    weights_close(&x);
     return 0;
 }

@@ -86,9 +86,6 @@ static inline int target_run(void (*take)(const uint8_t *data, size_t n), const 
 /* Readers alone, without what the whole runtime leans on. */
 const DataFormat *const job_formats[] = {NULL};
 const Answers *const job_answers[] = {NULL};
-const Offload *const job_offload = NULL;
-const Team *const job_team = NULL;
-const Divided *const job_divided = NULL;
-const Overlap *const job_overlap = NULL;
+const Parts job_parts = {0};
 #endif
 #endif

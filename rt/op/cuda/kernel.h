@@ -133,6 +133,7 @@ extern "C" __attribute__((weak)) void kernels_load(const Stage *st)
         load_kernel(st, k->kernel);
 }
 #include "../../formula.h"
+#include "../../scalar.h"
 #include "../../philox.h"
 
 /* e^x where x is not above 0: fexp() with two thirds of its instructions, but 0 where that is below 2^-126. */

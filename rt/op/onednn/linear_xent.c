@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * linear_xent.c: the products of LinearCrossEntropy by oneDNN, chunk by chunk as in rt/op/linear_xent.c, rows by xent.h.
+ * linear_xent.c: the products of LinearCrossEntropy by oneDNN, chunk by chunk as in rt/op/linear_xent.c, rows by xent_parts.h.
  *
  * Entries of the library are chosen as in linear.c: scores prepared, with the bias inside; the two gradients by the BLAS
  * entry in f32, prepared in bf16.  dx is accumulated by the products, in f32; the library may add what was there before or
  * after a sum, as shape and instruction set say.
  */
-#include "../xent.h"
+#include "../xent_parts.h"
 #include "product.h"
 
 /* Of a chunk, and of a last one that is shorter: scores without and with a bias; bf16: gradients written and added to. */

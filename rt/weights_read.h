@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * weights_read.h: the tensors of published weights, for weights.c and for those that read some of them otherwise.
+ */
+#ifndef WEIGHTS_READ_H
+#define WEIGHTS_READ_H
+#include "safetensors.h"
+#include "weights.h"
+
+enum { WEIGHTS_NAME = 512 };
+
+typedef struct Shard { char *path; bool open; SafeFile file; } Shard;
+typedef struct Listed { char *name; int shard; bool used; } Listed;
+typedef struct Weights {
+    const Job *job;
+    const char *path;           /* as the user gave it */
+    const char *index;          /* file that lists the tensors: that of the index, or the only one */
+    Shard *shard;
+    int shards;
+    Listed *tensor;             /* by name */
+    int tensors;
+} Weights;
+
+int weights_order(const void *a, const void *b);        /* of Listed, by name */
+int weights_single(Weights *x);                         /* lists the tensors of a file */
+void weights_close(Weights *x);
+Listed *weights_named(const Weights *x, const char *name);
+Listed *weights_prefixed(const Weights *x, const char *name);   /* with the prefix, without it, or as it is */
+int weights_open_tensor(Weights *x, const Listed *listed, Shard **shard, const SafeTensor **t);     /* it, in its file */
+/* ... and how its numbers stand there: f, h, b or i; n of them, `step` elements apart. */
+int weights_find_tensor(Weights *x, const Listed *listed, Shard **shard, const SafeTensor **t, char *type);
+void weights_widen(float *to, const unsigned char *from, char type, int64_t step, int64_t n);
+const unsigned char *weights_numbers(const Shard *shard, const SafeTensor *t);
+int weights_refuse(const SafeFile *f, const SafeTensor *t, const Published *p, bool adapter);   /* its shape */
+int weights_parameter(Weights *x, Worker *w, const StateInfo *s);
+#endif
