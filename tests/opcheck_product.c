@@ -243,7 +243,7 @@ static void linear_chains(void)
         return;
     /* The last have many rows and few channels; products of small numbers vanish, and a chain ends at 0 or -0. */
     const long shapes[][3] = {{37, 700, 65}, {300, 35, 70}, {2, 830, 3}, {27, 770, 1100}, {1, 70, 300}, {70, 1, 33},
-                              {517, 35, 70}, {517, 70, 35}};
+                              {800, 35, 70}, {800, 70, 35}};
     for (int s = 0; s < 8; s++) {
         const long m = shapes[s][0], in = shapes[s][1], out = shapes[s][2];
         double most = s == 7 ? 1e-24 : 1;

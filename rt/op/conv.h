@@ -46,8 +46,8 @@ static inline long place_read(long place, long k, long stride, long pad, long di
 }
 
 /* m pixels from `pixel` on, and taps of row i of the kernel, from j on.  Nearly all pixels read all of them: columns lo to
- * hi - 1, which need no look; edges: without those. */
-static inline void list_pixels(Listed *l, const Conv *v, int back, int edge, long pixel, long m, long i, long j, long some)
+ * hi - 1, which need no look. */
+static inline void list_pixels(Listed *l, const Conv *v, int back, long pixel, long m, long i, long j, long some)
 {
     long height = back ? v->height : v->yheight, width = back ? v->width : v->ywidth, c = back ? v->out : v->in;
     long deep = back ? v->yheight : v->height, wide = back ? v->ywidth : v->width, step = (back ? 1 : v->stride) * c;
@@ -68,9 +68,9 @@ static inline void list_pixels(Listed *l, const Conv *v, int back, int edge, lon
         for (; p < end; p++, column++)
             if (column >= lo && column < hi) {
                 long next = least(end, p + hi - column), from = at + (back ? column + shift : column * v->stride - shift) * c;
-                for (long k = 0; !edge && k < next - p; k++)
+                for (long k = 0; k < next - p; k++)
                     l->line[full + k] = p + k, l->at[full + k] = from + k * step;
-                full += edge ? 0 : next - p, column += next - p - 1, p = next - 1;
+                full += next - p, column += next - p - 1, p = next - 1;
             } else {
                 long first = -1, n = 0;
                 for (long t = 0; t < some; t++) {
@@ -100,22 +100,6 @@ static inline void list_pixels(Listed *l, const Conv *v, int back, int edge, lon
         l->first[some - 1] = 0, l->end[some - 1] = full;
 }
 
-/* Of m pixels from `pixel` on those of y that read all columns of the kernel, and of its rows n from the first-th on. */
-static inline long list_inside(Listed *l, const Conv *v, long pixel, long m, long first, long n)
-{
-    long lo = -floor_div(-v->left, v->stride), hi = floor_div(v->width + v->left - v->kwidth, v->stride) + 1, some = 0;
-    for (long p = 0, end; p < m; p = end) {
-        long at = (pixel + p) / v->ywidth, column = (pixel + p) % v->ywidth, row = at % v->yheight * v->stride - v->top;
-        end = least(m, p + v->ywidth - column);
-        if ((row < 0 ? -row : 0) != first || least(v->kheight, v->height - row) != first + n)
-            continue;
-        long from = ((at / v->yheight * v->height + row + first) * v->width - v->left) * v->in;
-        for (long k = lo > column ? lo - column : 0; k < end - p && column + k < hi; k++, some++)
-            l->line[some] = p + k, l->at[some] = from + (column + k) * v->stride * v->in;
-    }
-    return some;
-}
-
 /* The chains of listed pixels go on with n taps, `apart` from each other, of `depth` channels. */
 static inline void tiles(float *c, const Listed *l, long first, long end, const real *from, long apart, const float *panel,
                          long n, long depth)
@@ -142,19 +126,6 @@ static inline void tiles(float *c, const Listed *l, long first, long end, const 
 #endif
 }
 
-/* to[q*ld + j] = v(q, j), where q is the adjacent index; four by four, the last ones twice. */
-static inline void turn(float *to, long ld, View v, long m, long n)
-{
-    for (long q = 0; m >= 4 && n >= 4 && q < m; q += 4)
-        for (long j = 0, row = least(q, m - 4); j < n; j += 4) {
-            long column = least(j, n - 4);
-            turn_four(to + row * ld + column, ld, &v, column * v.col + row);
-        }
-    for (long q = 0; (m < 4 || n < 4) && q < m; q++)
-        for (long j = 0; j < n; j++)
-            to[q * ld + j] = view_get(&v, q, j);
-}
-
 /* Panels of n columns for each of `size` taps, which are adjacent: to[n / TILE_COLS][size][k][TILE_COLS]. */
 static inline void pack_taps(float *to, View w, long size, long k, long n)
 {
@@ -174,34 +145,9 @@ static inline void pack_taps(float *to, View w, long size, long k, long n)
                 for (long p = from; p < least(from + NEXT, k); p++) {
                     View these = view_from(all, p, c);
                     these.row_step = 1;
-                    turn(to + p * TILE_COLS + c, k * TILE_COLS, these, size, least(4, some - c));
+                    widen_turned(to + p * TILE_COLS + c, k * TILE_COLS, these, size, least(4, some - c));
                 }
     }
-}
-
-/* Can a tile take all rows of the kernel one behind the other?  Each of them lies together. */
-static inline int has_rows(const Conv *v, int back, long k)
-{
-    return TREES && sizeof(real) == sizeof(float) && !back && v->dilate == 1 && k == v->in && v->kwidth <= SIDE &&
-           v->kwidth * k <= DEPTH && v->kheight * v->kwidth * k <= 2 * DEPTH;
-}
-
-/* Those of pixels that read all columns of the kernel. */
-static inline void inside_taps(float *c, const Conv *v, const real *from, const float *panels, long pixel, long m, long n)
-{
-    Listed l;
-    long row = v->kwidth * v->in, size = v->kheight * row;
-    for (long first = 0; first < v->kheight; first++)
-        for (long rows = 1; rows <= v->kheight - first; rows++) {
-            long some = list_inside(&l, v, pixel, m, first, rows);
-            for (long j = 0; j < n; j += TILE_COLS)
-                for (long k = 0; k < some; k += TILE_ROWS) {
-                    Rest rest = {.from = {c + j, COLS}, .to = {c + j, COLS}, .lines = l.line + k, .places = l.at + k};
-                    const float *panel = panels + j * size + first * row * TILE_COLS;
-                    tile_listed(&rest, (const float *)(const void *)from, v->width * v->in, panel, least(TILE_ROWS, some - k),
-                                &(Terms){row, row, rows});
-                }
-        }
 }
 
 /* c[m][COLS] += the taps of m pixels from `pixel` on: k channels of each by `weight`, k rows of n columns, whose taps are
@@ -212,14 +158,12 @@ static ONE_BODY void taps(float *c, const Conv *v, int back, const real *from, V
     Listed l;
     long apart = (back ? -v->out : v->in) * v->dilate, size = v->kheight * v->kwidth;
     long most = TREES && k <= DEPTH && (!back || v->stride == 1) ? least(least(v->kwidth, SIDE), DEPTH / k) : 1;
-    int whole = size * k * COLS <= PANELS, edges = whole && has_rows(v, back, k);
+    int whole = size * k * COLS <= PANELS;
     if (whole)
         pack_taps(panels, weight, size, k, n);
-    if (edges)
-        inside_taps(c, v, from, panels, pixel, m, n);
     for (long tap = 0, some; tap < size; tap += some) {
         some = least(most, v->kwidth - tap % v->kwidth);
-        list_pixels(&l, v, back, edges, pixel, m, tap / v->kwidth, tap % v->kwidth, some);
+        list_pixels(&l, v, back, pixel, m, tap / v->kwidth, tap % v->kwidth, some);
         for (long j = 0; j < n; j += TILE_COLS)
             for (long p = 0; p < k; p += DEPTH) {
                 long depth = least(DEPTH, k - p);
@@ -364,7 +308,7 @@ static inline void weight_part(float *dweight, const Conv *v, const real *dy, co
     weight_product(c, ld, v, dy, x, t);
     for (long i = 0; i < t->m; i++) {
         float *to = dweight + ((t->group * (v->out / v->groups) + t->i + i) * in + t->channel) * size + t->tap;
-        turn(turned, t->taps, view_float(c + i * ld, 1, t->channels), t->channels, t->taps);
+        widen_turned(turned, t->taps, view_float(c + i * ld, 1, t->channels), t->channels, t->taps);
         for (long k = 0, all = t->channels * t->taps, some = t->taps == size ? all : t->taps; k < all; k += some)
             give(to + k / t->taps * size, turned + k, some, acc);
     }

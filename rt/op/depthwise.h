@@ -116,32 +116,25 @@ typedef struct {
     long line, step, ahead, lane, below;
 } Line;
 
-/* `pixels` results of `vectors` vectors, the last one of n numbers.  Those of the next line are fetched, to be written. */
-static inline __attribute__((always_inline)) void depth_tile(const int pixels, const int vectors, real *to, const Line *l,
-                                                             const Taps *across, long j, long n)
+/* `pixels` results of n channels, VECTOR at most.  Those of the next line are fetched, to be written. */
+static inline __attribute__((always_inline)) void depth_tile(const int pixels, real *to, const Line *l, const Taps *across,
+                                                             long j, long n)
 {
-    Vector s[TOGETHER][2] = {{{0}}};
+    Vector s[TOGETHER] = {{0}};
     long steps = across->steps * l->v->groups, apart = across->apart * l->lane;
     for (int p = 0; pixels > 1 && p < pixels; p++)
-        for (int k = 0; k < vectors; k++)
-            __builtin_prefetch(to + l->below + p * l->step + j + k * VECTOR, 1, 2);
+        __builtin_prefetch(to + l->below + p * l->step + j, 1, 2);
     for (long a = 0; a < l->down.n; a++) {
         const real *x = l->from + (l->down.at + a * l->down.steps) * l->line + across->at * l->v->groups + j;
         const float *w = l->panel + ((l->down.tap + a * l->down.apart) * l->v->kwidth + across->tap) * l->lane + j;
         for (long b = 0; b < across->n; b++)
             UNROLLED
             for (int p = 0; p < pixels; p++)
-                UNROLLED
-                for (int k = 0; k < vectors; k++)
-                    s[p][k] = fused(some(x + b * steps + p * l->ahead + k * VECTOR, k + 1 < vectors ? VECTOR : n),
-                                    *(const Vector *)(w + b * apart + k * VECTOR), s[p][k]);
+                s[p] = fused(some(x + b * steps + p * l->ahead, n), *(const Vector *)(w + b * apart), s[p]);
     }
     UNROLLED
     for (int p = 0; p < pixels; p++)
-        UNROLLED
-        for (int k = 0; k < vectors; k++)
-            put_some(to + p * l->step + j + k * VECTOR, s[p][k] + *(const Vector *)(l->add + j + k * VECTOR),
-                     k + 1 < vectors ? VECTOR : n);
+        put_some(to + p * l->step + j, s[p] + *(const Vector *)(l->add + j), n);
 }
 
 /* n channels of some pixels */
@@ -149,18 +142,16 @@ static inline __attribute__((always_inline)) void depth_pixels(const int pixels,
                                                                long n)
 {
     long j = 0;
-    for (; j + 2 * VECTOR <= n; j += 2 * VECTOR)
-        depth_tile(pixels, 2, to, l, across, j, VECTOR);
     for (; j + VECTOR <= n; j += VECTOR)
-        depth_tile(pixels, 1, to, l, across, j, VECTOR);
+        depth_tile(pixels, to, l, across, j, VECTOR);
     if (j < n)
-        depth_tile(pixels, 1, to, l, across, j, n - j);
+        depth_tile(pixels, to, l, across, j, n - j);
 }
 
 /* TOGETHER pixels of the last channels, which are no whole vector. */
 static ONE_BODY void depth_rest(real *to, const Line *l, const Taps *across, long n)
 {
-    depth_tile(TOGETHER, 1, to, l, across, 0, n);
+    depth_tile(TOGETHER, to, l, across, 0, n);
 }
 
 /* TOGETHER pixels inside of a line, of a vector: what several of them read is loaded once.  Lines that the next line of pixels
