@@ -22,8 +22,8 @@
  * A step of very many micro-batches is asked for as a shorter one (shorter.c).  The plan of least bytes is then laid out in
  * full, and what that takes is promised.
  *
- * Cost: SEARCH_WORK in all, of which a question has a part; LEAST_STEPS of placement, and as many for fast plans.  Not handled:
- * a plan of fewer bytes that these questions do not meet.
+ * Cost: SEARCH_WORK in all, of which a question has a part, and twice QUESTION_WORK where chunks share a device; LEAST_STEPS of
+ * placement, and as many for fast plans.  Not handled: a plan of fewer bytes that these questions do not meet.
  */
 #include "search.h"
 #include "budgets.h"
@@ -176,20 +176,20 @@ static void search_near(Least *l, Bytes target, bool no_offload, How how, int pa
     }
 }
 
-/* Where chunks share a device: targets down from the need by a 16th of it, then by smaller parts once there is no plan.
- * Limits from a little below the need up to the least plan.  Fast plans of the lowest targets, and from the need down. */
+/* Where chunks share a device, with work of its own: limits from a little below the need up to the least plan; targets down
+ * from the need by a 16th of it, then by smaller parts once there is no plan; fast plans of the lowest targets. */
 static void search_shared(Least *l, Bytes need, bool no_offload)
 {
     Bytes low = need;
+    l->work = purse_new(NULL, 2 * QUESTION_WORK);
+    for (Bytes limit = need - need / 32; limit < l->fits; limit += need / 64)
+        try_limit(l, limit, no_offload, BRIEF);
     for (int part = 16; part <= 64 && purse_left(l->work);)
         if (try_limit(l, low - need / part, no_offload, ONCE))
             low -= need / part;
         else
             part *= 2;
-    for (Bytes limit = need - need / 32; limit < l->fits && purse_left(l->work); limit += need / 64)
-        try_limit(l, limit, no_offload, BRIEF);
     search_near(l, low + need / 64 * ROUNDS, no_offload, FAST, 64, TRIES);
-    search_near(l, need, no_offload, FAST, 128, TRIES);
 }
 
 /* What a shorter step found, in full: more buffers take turns there, and may take more. */
@@ -215,12 +215,17 @@ static Bytes least_of(Least *l)
     search_up(l, need, false);
     if (!l->best)
         return 0;
-    if (copies)
-        search_down(l, true, SEARCH_WORK / 4 * 3);
-    search_down(l, false, SEARCH_WORK / 2);
-    if (plan_chunks(l->best) > plan_stages(l->best))
-        search_shared(l, need, copies);
+    const bool shared = plan_chunks(l->best) > plan_stages(l->best);
+    if (shared) {
+        search_near(l, need, copies, FAST, 128, TRIES);
+    } else {
+        if (copies)
+            search_down(l, true, SEARCH_WORK / 4 * 3);
+        search_down(l, false, SEARCH_WORK / 2);
+    }
     search_near(l, l->fits - l->fits / 256, copies, WHOLE, 256, TRIES);
+    if (shared)
+        search_shared(l, need, copies);
     if (l->m != l->full)
         lengthen(l);
     return l->fits;
