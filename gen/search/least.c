@@ -11,9 +11,10 @@
  * packed again and again to fit a limit that nobody asked for.  Targets begin at what the cheapest fates of the best cut need,
  * and go up until there is a plan.  Then they go down from its bytes, by ever smaller parts of them, while plans get smaller.
  *
- * Where chunks share a device, packing decides, and cuts that are fast may pack better than those that need least.  So plans
- * that are expected to be the fastest are asked for, from the need down.  Luck is not monotone, so a few limits below the
- * answer are tried at last, with all remedies of a search.
+ * Where chunks share a device, packing decides, for their peaks need not meet.  The plan of a target far below the need may be
+ * smaller than that of the need, so targets go down until a chunk alone has no room.  Cuts that are fast may pack better than
+ * those that need least, and the first choices that fit may pack at the need itself.  Luck is not monotone, so a few limits
+ * below the answer are tried at last, with all remedies of a search.
  *
  * The search for fast plans falls back on the plan of least bytes, and a report promises those bytes.  So a promise does not
  * depend on the limit that was asked, it holds, and so does each larger limit.
@@ -21,8 +22,8 @@
  * A step of very many micro-batches is asked for as a shorter one (shorter.c).  The plan of least bytes is then laid out in
  * full, and what that takes is promised.
  *
- * Cost: SEARCH_WORK in all, of which a question has a part; LEAST_STEPS of placement, and as many for fast plans.  Not handled:
- * a plan of fewer bytes that these questions do not meet.
+ * Cost: SEARCH_WORK in all, of which a question has a part, and twice QUESTION_WORK where chunks share a device; LEAST_STEPS of
+ * placement, and as many for fast plans.  Not handled: a plan of fewer bytes that these questions do not meet.
  */
 #include "search.h"
 #include "budgets.h"
@@ -96,34 +97,40 @@ static Bytes wanted(const Least *l, const Plan *p)
 }
 
 /* ONCE: the limit is a target, and the first plan is taken with the arenas that it has.  FAST: likewise the plan that is
- * expected to be the fastest.  WHOLE: the first plan that fits, with all remedies of a search. */
-typedef enum { ONCE, FAST, WHOLE } How;
+ * expected to be the fastest.  WHOLE: the first plan that fits, with all remedies of a search.  BRIEF: likewise, with the first
+ * choices of fates. */
+typedef enum { ONCE, FAST, WHOLE, BRIEF } How;
 
 /* A plan under a limit, for a part of what is left. */
 static Plan *ask(Least *l, Bytes limit, bool no_offload, How how, Plan **failed)
 {
     Ask one = {.choice.no_offload = no_offload,
-               .effort = {.first_fit = how != FAST, .any_arena = how != WHOLE, .unproven = how == FAST},
+               .effort = {.first_fit = how != FAST, .any_arena = how < WHOLE, .unproven = how == FAST},
                .more = (l->full->train.micro - l->m->train.micro) / l->m->plan.replicas,
-               .work = purse_new(l->work, how == FAST ? QUESTION_WORK : 2 * ROW_WORK),
+               .work = purse_new(l->work, how == FAST ? QUESTION_WORK : how == BRIEF ? 0 : 2 * ROW_WORK),
                .trials = how == FAST ? purse_new(NULL, LEAST_STEPS / TRIES) : l->trials};
     return search_with(l->x, limited(l, limit), &one, failed);
 }
 
-/* Is the plan of this question smaller than those before? */
-static bool try_limit(Least *l, Bytes limit, bool no_offload, How how)
+/* The bytes of the plan of this question; 0: it has none. */
+static Bytes try_limit(Least *l, Bytes limit, bool no_offload, How how)
 {
     void *mark = mem_mark();
     Plan *failed, *p = ask(l, limit, no_offload, how, &failed);
     const Bytes fits = p ? wanted(l, p) : 0;
-    const bool better = p && (!l->fits || fits < l->fits);
-    if (better) {
+    if (p && (!l->fits || fits < l->fits)) {
         l->fits = fits;
         l->best = p;
     } else {
         mem_release(mark);
     }
-    return better;
+    return fits;
+}
+
+static bool is_smaller(Least *l, Bytes limit, bool no_offload, How how)
+{
+    const Bytes before = l->fits, now = try_limit(l, limit, no_offload, how);
+    return now && now < before;
 }
 
 /* What the cheapest fates need, under the cut that needs least; 0: there is no cut. */
@@ -156,7 +163,7 @@ static void search_up(Least *l, Bytes need, bool no_offload)
 static void search_down(Least *l, bool no_offload, int64_t work)
 {
     for (int part = 16; l->fits && part <= 1024 && purse_left(l->work) > work;)
-        part *= try_limit(l, l->fits - l->fits / part, no_offload, ONCE) ? 1 : 2;
+        part *= is_smaller(l, l->fits - l->fits / part, no_offload, ONCE) ? 1 : 2;
 }
 
 /* Targets from `target` down, such a part of it apart, and below each plan that is smaller; until so many in a row are not. */
@@ -164,9 +171,25 @@ static void search_near(Least *l, Bytes target, bool no_offload, How how, int pa
 {
     const Bytes less = target / part;
     for (int failed = 0; failed < tries && purse_left(l->work); failed++) {
-        failed = try_limit(l, target, no_offload, how) ? -1 : failed;
+        failed = is_smaller(l, target, no_offload, how) ? -1 : failed;
         target = target - less < l->fits - less / 2 ? target - less : l->fits - less / 2;
     }
+}
+
+/* Where chunks share a device, with work of its own: limits from a little below the need up to the least plan; targets down
+ * from the need by a 16th of it, then by smaller parts once there is no plan; fast plans of the lowest targets. */
+static void search_shared(Least *l, Bytes need, bool no_offload)
+{
+    Bytes low = need;
+    l->work = purse_new(NULL, 2 * QUESTION_WORK);
+    for (Bytes limit = need - need / 32; limit < l->fits; limit += need / 64)
+        try_limit(l, limit, no_offload, BRIEF);
+    for (int part = 16; part <= 64 && purse_left(l->work);)
+        if (try_limit(l, low - need / part, no_offload, ONCE))
+            low -= need / part;
+        else
+            part *= 2;
+    search_near(l, low + need / 64 * ROUNDS, no_offload, FAST, 64, TRIES);
 }
 
 /* What a shorter step found, in full: more buffers take turns there, and may take more. */
@@ -192,7 +215,8 @@ static Bytes least_of(Least *l)
     search_up(l, need, false);
     if (!l->best)
         return 0;
-    if (plan_chunks(l->best) > plan_stages(l->best)) {
+    const bool shared = plan_chunks(l->best) > plan_stages(l->best);
+    if (shared) {
         search_near(l, need, copies, FAST, 128, TRIES);
     } else {
         if (copies)
@@ -200,6 +224,8 @@ static Bytes least_of(Least *l)
         search_down(l, false, SEARCH_WORK / 2);
     }
     search_near(l, l->fits - l->fits / 256, copies, WHOLE, 256, TRIES);
+    if (shared)
+        search_shared(l, need, copies);
     if (l->m != l->full)
         lengthen(l);
     return l->fits;

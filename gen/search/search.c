@@ -330,7 +330,7 @@ static Plan *search_least_bytes(const Options *x, const Model *m, const Ask *ask
 {
     (void)ask;
     const Plan *last = *failed;
-    if (!last || last->shortfall.stuck || last->g->nf > OPS_HUGE || !move_is_on("least"))
+    if (!last || last->g->nf > OPS_HUGE || !move_is_on("least"))
         return NULL;
     Plan *best = least_plan(x, m, &(*failed)->shortfall.least);
     if (best && x->dump)
