@@ -73,22 +73,6 @@ static const JobOption table[] = {
 
 /* ---- scores -------------------------------------------------------------------------------------------------------- */
 
-typedef struct { double *to; } Copy;
-
-static bool copy_reals(void *to, const void *piece, size_t bytes)
-{
-    Copy *c = to;
-    for (size_t i = 0; i < bytes / sizeof(real); i++)
-        *c->to++ = (double)get(piece, (long)i);
-    return true;
-}
-
-void sample_row(Worker *w, double *to, const real *from, long n)
-{
-    Copy c = {to};
-    arena_read(w, from, (size_t)n * sizeof *from, copy_reals, &c);
-}
-
 /* Room for so many scores, once. */
 static double *room_for(Worker *w, long width)
 {
