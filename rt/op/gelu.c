@@ -17,16 +17,16 @@ static inline void exp_steps(float *restrict e, const float *restrict x, long n)
         e[i] = exp_end(exp_series(e[i]), magic[i]);
 }
 
-/* What erf_end() takes for erf(x[i]) */
-typedef struct { float bounded[CHUNK], near[CHUNK], far[CHUNK]; } Erf;
+/* x, and what erf_end() takes for erf(x[i]) */
+typedef struct { float x[CHUNK], bounded[CHUNK], near[CHUNK], far[CHUNK]; } Erf;
 
-static inline void erf_steps(Erf *restrict e, const float *restrict x, long n)
+static inline void erf_steps(Erf *e, long n)
 {
     float magic[CHUNK];
     for (long i = 0; i < n; i++) {
-        float a = erf_bounded(x[i]);
+        float a = erf_bounded(e->x[i]);
         e->bounded[i] = a;
-        e->near[i] = erf_near(x[i]);
+        e->near[i] = erf_near(e->x[i]);
         e->far[i] = erf_half(a);
     }
     for (long i = 0; i < n; i++)
@@ -39,13 +39,12 @@ static inline void erf_steps(Erf *restrict e, const float *restrict x, long n)
 
 static void forward_erf(real *restrict y, const real *restrict x, long n)
 {
-    float v[CHUNK];
     Erf e;
     for (long i = 0; i < n; i++)
-        v[i] = get(x, i) * HALF;
-    erf_steps(&e, v, n);
+        e.x[i] = get(x, i) * HALF;
+    erf_steps(&e, n);
     for (long i = 0; i < n; i++)
-        put(y, i, 0.5f * get(x, i) * (1.0f + erf_end(v[i], e.bounded[i], e.near[i], e.far[i])));
+        put(y, i, 0.5f * get(x, i) * (1.0f + erf_end(e.x[i], e.bounded[i], e.near[i], e.far[i])));
 }
 
 static void forward_tanh(real *restrict y, const real *restrict x, long n)
@@ -61,18 +60,18 @@ static void forward_tanh(real *restrict y, const real *restrict x, long n)
 /* dx may be dy, which is read before. */
 static void backward_erf(real *dx, const real *dy, const real *x, long n)
 {
-    float v[CHUNK], by[CHUNK], square[CHUNK], dense[CHUNK], d[CHUNK];
+    float v[CHUNK], square[CHUNK], dense[CHUNK], d[CHUNK];
     Erf e;
     for (long i = 0; i < n; i++) {
         v[i] = bounded(get(x, i));
-        by[i] = v[i] * HALF;
+        e.x[i] = v[i] * HALF;
         square[i] = exp_low(-0.5f * v[i] * v[i]);
         d[i] = get(dy, i);
     }
-    erf_steps(&e, by, n);
+    erf_steps(&e, n);
     exp_steps(dense, square, n);
     for (long i = 0; i < n; i++)
-        put(dx, i, d[i] * (0.5f * (1.0f + erf_end(by[i], e.bounded[i], e.near[i], e.far[i])) + v[i] * DENSE * dense[i]));
+        put(dx, i, d[i] * (0.5f * (1.0f + erf_end(e.x[i], e.bounded[i], e.near[i], e.far[i])) + v[i] * DENSE * dense[i]));
 }
 
 static void backward_tanh(real *dx, const real *dy, const real *x, long n)
