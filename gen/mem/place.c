@@ -216,10 +216,25 @@ static int first_near(const Placer *w, Bytes at)
     return low;
 }
 
-/* The lowest address from `at` on that is free for one part. */
+/* The first from `low` on that reaches beyond `at`, or stands behind one that does. */
+static int first_beyond(const Placer *w, int low, Bytes at)
+{
+    for (int high = w->placed.n; low < high;) {
+        int mid = low + (high - low) / 2;
+        if (w->placed.at[mid].reach <= at)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/* The lowest address from `at` on that is free for one part.  The budget pays for all that are near. */
 static Bytes lowest_part(Placer *w, const MemPiece *p, Bytes at)
 {
-    const Placed *first = w->placed.at + first_near(w, at), *end = w->placed.at + w->placed.n, *x = first;
+    const int near = first_near(w, at);
+    const Placed *first = w->placed.at + near, *end = w->placed.at + w->placed.n;
+    const Placed *x = w->placed.at + first_beyond(w, near, at);
     const Hours h = p->hours;
     const Bytes size = p->size;
     for (; x < end && x->at < at + size; x++)
@@ -252,6 +267,12 @@ static void make_room(Parts *v, int n)
     }
 }
 
+static void reach_from(Placer *w, int i)
+{
+    for (Bytes reach = i > 0 ? w->placed.at[i - 1].reach : 0; i < w->placed.n; i++)
+        w->placed.at[i].reach = reach = w->placed.at[i].end > reach ? w->placed.at[i].end : reach;
+}
+
 /* The parts of a form, merged into what is placed. */
 static void put_parts(Placer *w, const Form *f, Bytes at)
 {
@@ -262,7 +283,7 @@ static void put_parts(Placer *w, const Form *f, Bytes at)
     for (int i = 0; i < f->piece.n; i++) {
         const MemPiece *p = &f->piece.at[i];
         Bytes from = at + within(w, f, p);
-        w->more.at[i] = (Placed){from, from + p->size, p->hours, p};
+        w->more.at[i] = (Placed){from, from + p->size, 0, p->hours, p};
         w->widest = p->size > w->widest ? p->size : w->widest;
     }
     w->placed.n += f->piece.n;
@@ -270,6 +291,7 @@ static void put_parts(Placer *w, const Form *f, Bytes at)
         SORT(w->more.at, w->more.n, by_address);
     for (int k = w->placed.n - 1; new >= 0; k--)
         w->placed.at[k] = old >= 0 && w->placed.at[old].at > w->more.at[new].at ? w->placed.at[old--] : w->more.at[new--];
+    reach_from(w, old + 1);
 }
 
 static void put(Placer *w, const Item *x, Form *f, Bytes at)
@@ -511,6 +533,7 @@ bool place_again(Placer *w, Bytes most, int same)
     for (int i = 0; i < same; i++)
         w->before[i].left += more;
     w->placed.n = n;
+    reach_from(w, 0);
     w->done = same;
     w->left = at.left + more;
     w->widest = at.widest;
