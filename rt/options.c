@@ -240,8 +240,8 @@ int options_read(Options *o, const Job *job, char **argv, bool speak)
                        "data.eval and generate it anew" : "--eval-only: nothing is trained, so --gradients, --selftest and "
                        "paced jobs have nothing to show");
     if (o->evaluates && !o->weights && !o->resume)
-        return speak ? complain(STATUS_USAGE, "--eval-only: of what?  Give --weights PATH, or --checkpoint DIR and --resume")
-                     : STATUS_USAGE;
+        return speak ? complain(STATUS_USAGE, "--eval-only evaluates given weights: name --weights PATH, or --checkpoint DIR "
+                                "and --resume") : STATUS_USAGE;
     if (o->none || o->selftest || (o->evaluates && !o->resume))
         o->checkpoint = NULL;
     if (o->eval_data && !job->eval.format)

@@ -55,7 +55,7 @@ static int read_four(Weights *x, const StateInfo *s, const Published *p, float *
         want.dim[last] /= 32;
         want.dim[want.ndim] = 16;
         want.ndim += !i;
-        if ( t->ndim != want.ndim || memcmp(t->dim, want.dim, (size_t)want.ndim * sizeof *want.dim))
+        if (t->ndim != want.ndim || memcmp(t->dim, want.dim, (size_t)want.ndim * sizeof *want.dim))
             return weights_refuse(&shard->file, t, &want, false);
         if (strcmp(t->type, "U8"))
             return complain(STATUS_STALE, "%s: tensor `%s` is %s; bytes, U8, hold numbers of 4 bits and their scales",

@@ -246,7 +246,7 @@ else fault "--eval-only --resume: $(cat "$tmp/newest.jsonl" "$tmp/wild/job.log")
 if [ "$(ls "$tmp/wild.ckpt" | tr '\n' ' ')" = "$kept" ]; then pass; else fault "--eval-only has written a checkpoint"; fi
 said=$("$tmp/wild/job" $run --eval-only --resume 2>&1)
 case $said in *'other data'*) fault "--eval-only: $said" ;; *) pass ;; esac
-refuse "an evaluation of start values" 2 'eval-only: of what?  Give --weights' "$tmp/wild/job" --eval-only \
+refuse "an evaluation of start values" 2 'eval-only evaluates given weights: name --weights' "$tmp/wild/job" --eval-only \
     --checkpoint "$tmp/wild.ckpt"
 refuse "no evaluation" 2 'this job has no evaluation' "$tmp/base/job" --eval-only
 keep=

@@ -515,6 +515,12 @@ static void test_seeds(int graphs)
             Answer b = {0};
             if (!k->seed || !k->plan(&q, &b))
                 continue;
+            if (k->blind) {
+                Question other = ask(w, some_limits(w), "step");
+                Answer c = {0};
+                check(k->plan(&other, &c) && !memcmp(b.last, c.last, sizeof(int) * (size_t)q.chunks),
+                      "seed %d: %s looks at no limit, and has another answer under others", i, k->name);
+            }
             const Price *price[8];
             bool fits = true;
             for (int s = 0; s < q.chunks; s++) {

@@ -521,9 +521,11 @@ static ExactSearch begin(const Question *q)
     s.all = s.x->step && !s.by_bound && q->p->m->plan.recompute == RECOMPUTE_AUTO ? keep_fates(q->p, true) : NULL;
     s.r = reach_open(s.x);
     s.view = preview_open(s.x);
-    s.best.last = alloc(sizeof(int) * chunks), s.best.price = alloc(sizeof(Price *) * chunks);
+    s.best.last = alloc(sizeof(int) * chunks);
+    s.best.price = alloc(sizeof(Price *) * chunks);
     s.list = alloc(sizeof *s.list * chunks);
-    s.last = alloc(sizeof(int) * chunks), s.price = alloc(sizeof(Price *) * chunks);
+    s.last = alloc(sizeof(int) * chunks);
+    s.price = alloc(sizeof(Price *) * chunks);
     s.guess = alloc(sizeof(Price) * chunks);
     s.buys = BOUGHT_OPERATORS;
     s.closed = s.refuted = frontier_bound(frontier_open(s.x), bound_closed(s.x) - 1);

@@ -207,7 +207,8 @@ static void read_lists(Facts *x)
     const size_t chunks = (size_t)x->chunks;
     bool *back = alloc(chunks);
     x->warm = alloc(sizeof(int) * chunks), x->cool = alloc(sizeof(int) * chunks), x->flight = alloc(sizeof(int) * chunks);
-    x->ahead = order_slack(p), x->split = order_split(p);
+    x->ahead = order_slack(p);
+    x->split = order_split(p);
     for (int d = 0; d < p->devices; d++)
         for (EACH(const Action, k, p->dev.at[d].order)) {
             if (k->kind == K_B || k->kind == K_I) {

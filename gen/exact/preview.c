@@ -375,18 +375,28 @@ Preview *preview_open(const Facts *x)
     Preview *v = alloc(sizeof *v);
     *v = (Preview){.x = x, .p = x->q->p, .m = x->q->p->g->micro, .ahead = x->ahead};
     size_t devices = (size_t)v->p->devices, chunks = (size_t)x->chunks, ns = sizeof(Ns) * chunks;
-    v->chunk = alloc(sizeof(int) * (size_t)x->n), v->seen = alloc(sizeof(int) * devices);
-    v->in = alloc(sizeof(Ints) * PARTS * chunks), v->out = alloc(sizeof(Ints) * PARTS * chunks);
-    v->lane = alloc(sizeof *v->lane * devices * devices), v->sent = alloc(sizeof *v->sent * devices);
-    v->beat = alloc(sizeof *v->beat * devices), v->next = alloc(sizeof *v->next * devices);
+    v->chunk = alloc(sizeof(int) * (size_t)x->n);
+    v->seen = alloc(sizeof(int) * devices);
+    v->in = alloc(sizeof(Ints) * PARTS * chunks);
+    v->out = alloc(sizeof(Ints) * PARTS * chunks);
+    v->lane = alloc(sizeof *v->lane * devices * devices);
+    v->sent = alloc(sizeof *v->sent * devices);
+    v->beat = alloc(sizeof *v->beat * devices);
+    v->next = alloc(sizeof *v->next * devices);
     v->posted = alloc(devices);
-    v->now = alloc(sizeof(Ns) * devices), v->left = alloc(sizeof(Ns) * devices);
-    v->last = alloc(sizeof(int) * chunks), v->count = alloc(sizeof(int) * PARTS * chunks);
+    v->now = alloc(sizeof(Ns) * devices);
+    v->left = alloc(sizeof(Ns) * devices);
+    v->last = alloc(sizeof(int) * chunks);
+    v->count = alloc(sizeof(int) * PARTS * chunks);
     v->last[0] = -1;
     v->list = alloc(sizeof *v->list * devices);
     for (int d = 0; d < v->p->devices; d++)
         v->list[d] = turns_of(v, &v->p->dev.at[d].order);
-    v->load = alloc(ns), v->forward = alloc(ns), v->early = alloc(ns), v->back = alloc(ns), v->weight = alloc(ns);
+    v->load = alloc(ns);
+    v->forward = alloc(ns);
+    v->early = alloc(ns);
+    v->back = alloc(ns);
+    v->weight = alloc(ns);
     v->fold = alloc(ns * FOLDS);
     v->finish = x->finish;
     return v;
@@ -460,7 +470,7 @@ static Ns beat_of(const Preview *v)
     return most;
 }
 
-/* What waits in a circle is waited for later then, and may take less: so it is played to its end. */
+/* Where devices wait in a circle, sends are waited for later, and a step may take less.  Such a plan is played to its end. */
 Ns preview(Preview *v, const int *last, const Price *const *price, Ns most)
 {
     v->times = 1;

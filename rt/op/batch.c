@@ -386,21 +386,17 @@ static inline void spread(real *dx, const Terms *t, const float *restrict scale,
 }
 
 /* A loop of its own for each way. */
-#define SPREAD(relu) \
-    if (onto) \
-        spread(dx, t, scale, plain, with, onto, first, end, n, relu); \
-    else \
-        spread(dx, t, scale, plain, with, 0, first, end, n, relu); \
-    break
+#define SPREAD(relu) (onto ? spread(dx, t, scale, plain, with, onto, first, end, n, relu) \
+                           : spread(dx, t, scale, plain, with, 0, first, end, n, relu))
 
 static void spread_some(real *dx, const Terms *t, const float *scale, const float *plain, const float *with, const real *onto,
                         long first, long end, long n)
 {
     switch (relu_of(t)) {
-    case RELU_AGAIN: SPREAD(RELU_AGAIN);
-    case CLIP_AGAIN: SPREAD(CLIP_AGAIN);
-    case IN_DX: SPREAD(IN_DX);
-    case RELU_OF_Y: SPREAD(RELU_OF_Y);
+    case RELU_AGAIN: SPREAD(RELU_AGAIN); break;
+    case CLIP_AGAIN: SPREAD(CLIP_AGAIN); break;
+    case IN_DX: SPREAD(IN_DX); break;
+    case RELU_OF_Y: SPREAD(RELU_OF_Y); break;
     default: SPREAD(NO_RELU);
     }
 }

@@ -40,8 +40,8 @@ typedef float Vector __attribute__((vector_size(4 * VECTOR), aligned(4), may_ali
 #define HAS_FUSED 0
 #endif
 
-/* In front of a function that has one body in a file.  GCC makes others for calls with constants, which takes it a third of its
- * time, and a tile gains nothing by them.  With `noclone` in place of `noipa` GCC 12 takes what some calls pass for what all
+/* In front of a function that has one body in a file.  GCC makes others for calls with constants.  That takes a fourth of its
+ * time, and a tile gains nothing by it.  With `noclone` in place of `noipa` GCC 12 takes what some calls pass for what all
  * pass, and sums are wrong; opcheck sees it. */
 #if defined __GNUC__ && !defined __clang__
 #define ONE_BODY __attribute__((noipa, unused))
