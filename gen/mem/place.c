@@ -216,7 +216,7 @@ static int first_near(const Placer *w, Bytes at)
     return low;
 }
 
-/* The first from `low` on that reaches beyond `at`, or stands behind one that does. */
+/* The first from `low` on that may reach beyond `at`, or stands behind one that may. */
 static int first_beyond(const Placer *w, int low, Bytes at)
 {
     for (int high = w->placed.n; low < high;) {
@@ -533,7 +533,6 @@ bool place_again(Placer *w, Bytes most, int same)
     for (int i = 0; i < same; i++)
         w->before[i].left += more;
     w->placed.n = n;
-    reach_from(w, 0);
     w->done = same;
     w->left = at.left + more;
     w->widest = at.widest;
