@@ -74,7 +74,7 @@ typedef struct {                /* a piece in one slot */
 } MemPiece;
 typedef enum { UNKNOWN, YES, NO } MemKnown;
 typedef struct { int pool, room; MemKnown fits; VEC(MemPiece) piece; Span *span; } Form; /* an item by the slots of a pool */
-typedef struct { Bytes at, end, reach; Hours hours; const MemPiece *piece; } Placed;       /* reach: no end up to it is larger */
+typedef struct { Bytes at, end, reach; Hours hours; const MemPiece *piece; } Placed;  /* reach: no end up to it is larger */
 typedef VEC(Placed) Parts;
 typedef struct { int slot, mb; } MemTurn;
 typedef struct { int64_t left; Bytes top, widest; int opened, pool; } Before;  /* of a piece: what placing it changes; the pool
