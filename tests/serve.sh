@@ -20,6 +20,7 @@ model:
   graph:
     - {op: Linear, name: a, in: x, out: 6}
     - {op: Relu, name: a_act}
+    - {op: BatchNorm, name: n}
     - {op: Dropout, name: drop, p: 0.5}
     - {op: Linear, name: b, out: 4}
     - {op: Relu, name: b_act, as: hidden}
@@ -49,7 +50,9 @@ numbers() {
         }
 }
 layer() { numbers "$1.weight" >"$tmp/w"; numbers "$1.bias" >"$tmp/b"; cat "$tmp/w" "$tmp/b"; }
-{ layer a; layer b; layer head; od -An -v -tf4 -w4 "$tmp/x.f32"; } | awk '
+{ layer a
+  for state in running_mean running_var weight bias; do numbers n.$state >"$tmp/w"; cat "$tmp/w"; done
+  layer b; layer head; od -An -v -tf4 -w4 "$tmp/x.f32"; } | awk '
     { v[NR] = $1 }
     function linear(n, m, relu,   i, j, s) {            # y[m] of x[n], weights and biases from at on
         for (j = 0; j < m; j++) {
@@ -60,12 +63,17 @@ layer() { numbers "$1.weight" >"$tmp/w"; numbers "$1.bias" >"$tmp/b"; cat "$tmp/
         for (j = 0; j < m; j++) x[j] = y[j]
         at += n * m + m
     }
+    function norm(n,   i) {                             # mean, variance, weight, bias
+        for (i = 0; i < n; i++)
+            x[i] = (x[i] - v[at + i + 1]) / sqrt(v[at + n + i + 1] + 1e-5) * v[at + 2 * n + i + 1] + v[at + 3 * n + i + 1]
+        at += 4 * n
+    }
     END {
-        all = 6 * 6 + 6 + 6 * 4 + 4 + 4 * 3 + 3
+        all = 6 * 6 + 6 + 4 * 6 + 6 * 4 + 4 + 4 * 3 + 3
         for (row = 0; row < 23; row++) {
             for (i = 0; i < 6; i++) x[i] = v[all + row * 6 + i + 1]
             at = 0
-            linear(6, 6, 1); linear(6, 4, 1); linear(4, 3, 0)
+            linear(6, 6, 1); norm(6); linear(6, 4, 1); linear(4, 3, 0)
             print x[0]; print x[1]; print x[2]
         }
     }' >"$tmp/formulas"
@@ -159,7 +167,7 @@ rm -rf "$tmp/bad"
 cp -r "$tmp/wide" "$tmp/bad"
 sed -i 's,linear_rows_forward\(.*\)/\* tmp \*/ 0\, ,linear_forward\1,' "$tmp/bad"/stage*.c
 refuse "a sum that stays on its devices" 1 "is not what one device computes" ./dpgen-verify --edited "$tmp/bad"
-fault_in "another value" "output 0 of micro-batch 0 is not what one device computes" '/relu_forward/d'
+fault_in "another value" "output 0 of micro-batch 0 is not what one device computes" '/linear_forward/s/A(b_weight), A(b_bias)/A(b_weight), 0/'
 
 # ---- several outputs, bf16 --------------------------------------------------------------------------------
 made both --stages 3 --set 'model.outputs=[hidden, scores]'

@@ -103,11 +103,12 @@ void choose_params(Builder *b)
 {
     const Train *t = &b->m->train;
     for (EACH(State, s, b->g->state)) {
+        s->frozen |= infers(b->m) && s->kind == S_PARAM;       /* running statistics too */
         if (!learns(s))
             continue;
         s->group = group_of(t, s->name);
-        s->frozen |= infers(b->m) || match_any(&t->freeze, s->name) ||
-                    (b->m->adapt.match.n && !s->adapter && !match_any(&b->m->adapt.learn, s->name));
+        s->frozen |= match_any(&t->freeze, s->name) ||
+            (b->m->adapt.match.n && !s->adapter && !match_any(&b->m->adapt.learn, s->name));
         s->decay = !match_any(&t->no_decay, s->name);
     }
     check_named(b, &t->no_decay, "train.optimizer.no_decay");
