@@ -32,6 +32,7 @@
 #include <unistd.h>
 #include "ckpt_write.h"
 #include "link.h"
+#include "little.h"
 #include "safetensors.h"
 #include "weights.h"
 
@@ -235,7 +236,7 @@ static bool not_finite(const float *x, long n)
 bool ckpt_floats(void *to, const void *piece, size_t n)
 {
     ((Put *)to)->nan |= not_finite(piece, (long)(n / sizeof(float)));
-    return put(to, piece, n);
+    return little_floats(piece, n, put, to);
 }
 
 /* *broken: the first that is not finite. */
@@ -369,7 +370,7 @@ static void write_copy(void *at)
         good = !part.bytes || lseek(file, at, SEEK_SET) == at;
         for (int64_t from = 0, n; good && from < part.bytes; from += n) {
             n = part.bytes - from < ARENA_PIECE ? part.bytes - from : ARENA_PIECE;
-            good = put(&to, f->beside.at + done + from, (size_t)n);
+            good = little_floats(f->beside.at + done + from, (size_t)n, put, &to);
             atomic_fetch_add(&f->beside.pieces, 1);
         }
     }

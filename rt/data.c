@@ -30,7 +30,7 @@ const Source *data_source(const Loader *l, bool eval)
 
 size_t data_width(Element kind)
 {
-    static const size_t width[] = {1, 2, 4, 1, 2, 4, 8, 4};
+    static const size_t width[] = {1, 2, 4, 1, 2, 4, 8, 4, 4};
     return width[kind];
 }
 
@@ -46,6 +46,9 @@ int64_t data_integer(const unsigned char *at, Element kind)
 {
     int bytes = (int)data_width(kind);
     uint64_t u = data_bits(at, bytes);
+    int32_t here;
+    if (kind == DATA_HERE)
+        return *(int32_t *)memcpy(&here, at, sizeof here);
     if (kind >= DATA_I8 && bytes < 8 && u >> (8 * bytes - 1))
         u |= ~(uint64_t)0 << (8 * bytes);
     return (int64_t)u;
@@ -408,7 +411,7 @@ Loader *data_given(const Job *job, const int32_t *ids, int64_t n, const char *na
     }
     *f = (DataFile){name, (const unsigned char *)ids, (size_t)n * sizeof *ids};
     l->eval = (Source){.info = &job->eval, .file = f};
-    *status = data_piece(&l->eval, f, 0, DATA_I32, n);
+    *status = data_piece(&l->eval, f, 0, DATA_HERE, n);
     if (*status == DONE)
         *status = check_tokens(&l->eval, job);
     return data_done(l, *status);

@@ -10,7 +10,9 @@
 #define DATA_H
 #include "run.h"
 
-typedef enum { DATA_U8, DATA_U16, DATA_U32, DATA_I8, DATA_I16, DATA_I32, DATA_I64, DATA_F32 } Element;
+typedef enum { DATA_U8, DATA_U16, DATA_U32, DATA_I8, DATA_I16, DATA_I32, DATA_I64, DATA_F32,
+               DATA_HERE        /* i32 as this machine has them */
+} Element;
 
 typedef struct { const char *path; const unsigned char *at; size_t size; } DataFile;
 /* n elements, from element `first` of the stream on. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "data.h"
+#include "little.h"
 #include "number.h"
 #include "scalar.h"
 
@@ -104,7 +105,7 @@ static void read_floats(const Stage *st, const Source *s, int role, const InputI
     if (in->bytes && (a->planes || !st->device))
         read_bytes(st, a, in, at, to);
     else
-        memcpy(to, at, (size_t)a->per * data_width(a->kind));
+        little(memcpy(to, at, (size_t)a->per * data_width(a->kind)), (size_t)a->per, data_width(a->kind));
 }
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "data.h"
+#include "little.h"
 #include "sha256.h"
 
 enum { ALL = 4096, MOST = 64, BLOCK = 4096 };
@@ -18,6 +19,7 @@ enum { ALL = 4096, MOST = 64, BLOCK = 4096 };
 static void add_file(Digest *d, const DataFile *f, size_t blocks)
 {
     int64_t size = (int64_t)f->size;
+    little(&size, 1, sizeof size);
     digest_add(d, &size, sizeof size);
     for (size_t i = 0; i < blocks; i++) {
         size_t at = f->size > blocks * BLOCK ? (f->size - BLOCK) / blocks * i : i * BLOCK;
@@ -36,6 +38,7 @@ void data_fingerprint(const Loader *l, char hex[65])
         add_file(&d, &s->file[i], (size_t)blocks);
     for (int64_t i = 0; i < s->pieces; i++) {
         int64_t piece[4] = {s->piece[i].file - s->file, (int64_t)s->piece[i].offset, s->piece[i].kind, s->piece[i].n};
+        little(piece, 4, sizeof *piece);
         digest_add(&d, piece, sizeof piece);
     }
     digest_end(&d, hex);

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "link.h"
+#include "little.h"
 #include "run.h"
 #include "safetensors.h"
 #include "sha256.h"
@@ -74,15 +75,20 @@ static void hand_over(Worker *w, Digest *d, int from)
     memcpy(d, (char *)w->board + (size_t)from * sizeof *d, sizeof *d);
 }
 
-static bool into_digest(void *to, const void *piece, size_t n)
+static bool add(void *to, const void *piece, size_t n)
 {
     digest_add(to, piece, n);
     return true;
 }
 
+static bool into_digest(void *to, const void *piece, size_t n)
+{
+    return little_floats(piece, n, add, to);
+}
+
 static bool into_file(void *to, const void *piece, size_t n)
 {
-    return write_all(*(int *)to, piece, n);
+    return little_floats(piece, n, write_piece, to);
 }
 
 void export_hash(Worker *w, char hex[65])
@@ -107,9 +113,9 @@ typedef struct { int file; off_t at; } Runs;
 
 static bool run_into_file(void *to, long begin, const float *x, long n)
 {
-    const Runs *r = to;
+    Runs *r = to;
     off_t here = r->at + (off_t)begin * (off_t)sizeof *x;
-    return lseek(r->file, here, SEEK_SET) == here && write_all(r->file, x, (size_t)n * sizeof *x);
+    return lseek(r->file, here, SEEK_SET) == here && into_file(&r->file, x, (size_t)n * sizeof *x);
 }
 
 static int write_part(Worker *w, const char *path, size_t header)
@@ -162,7 +168,7 @@ int arena_dump(Worker *w)
     dump_name(name, w->run, w->stage.index);
     part_name(part, name);
     int file = part_open(w, part);
-    bool good = file >= 0 && arena_read(w, w->stage.arena, w->info->arena, into_file, &file) &&
+    bool good = file >= 0 && arena_read(w, w->stage.arena, w->info->arena, write_piece, &file) &&
         (fsync(file) == 0 || errno == EINVAL);          /* a device */
     return part_end(part, name, good ? DONE : complain(STATUS_RUN, "%s: cannot write the arena: %s", name, strerror(errno)));
 }

@@ -22,7 +22,7 @@
 #include "real.h"
 
 #if defined FLT_EVAL_METHOD && FLT_EVAL_METHOD != 0
-#error "float must be evaluated as float: on 32-bit x86 add -msse2 -mfpmath=sse"
+#error "float must be evaluated as float: on 32-bit x86 add -msse2 -mfpmath=sse, on s390x -fexcess-precision=fast"
 #endif
 #ifdef __FAST_MATH__
 #error "-ffast-math changes results: leave it out"

@@ -7,10 +7,6 @@
 #define JOB_H
 #include "rt.h"
 
-#if defined __BYTE_ORDER__ && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "this machine is big endian: files, messages and hashes of a job are little endian, and nothing swaps them"
-#endif
-
 #define NOWHERE ((size_t)-1)
 enum { STATE_PARAM, STATE_GRAD, STATE_MOMENT1, STATE_MOMENT2, STATE_DRIFT, STATE_CENTRE };
 /* Hold it; have nothing to do with it, for it is of this job alone; get it, and never give it; may give it (an adapter). */

@@ -2,10 +2,10 @@
  *
  * machine.c: is this a machine that a job can run on?  Asked once, before anything else is prepared.
  *
- * The numbers of a job hold for little-endian memory, rounding to nearest with small numbers kept, and the kernels as the
- * plan fixed them.  A kernel that was compiled for a newer CPU would end the job without a word, so the extensions that
- * the kernels were compiled for (isa.h) are held against those of the CPU and the system first.  This file and the rest of
- * the runtime are compiled without them.
+ * The numbers of a job hold for rounding to nearest with small numbers kept, and the kernels as the plan fixed them.  A
+ * kernel that was compiled for a newer CPU would end the job without a word, so the extensions that the kernels were compiled
+ * for (isa.h) are held against those of the CPU and the system first.  This file and the rest of the runtime are compiled
+ * without them.
  *
  * A plan does not know which stages share a machine.  Those that have more threads than it has cores for them are told of.
  */
@@ -95,10 +95,7 @@ static int check_instructions(const Job *job)
 int machine_check(const Run *run)
 {
     volatile float tiny = 0x1p-130f, unit = 1;
-    const uint32_t one = 1;
     char why[512];
-    if (*(const unsigned char *)&one != 1)
-        return complain(STATUS_MACHINE, "this machine is big endian; files and hashes are written little endian");
     if (unit + 0x1p-24f != 1 || unit + 0x1.8p-24f == 1 || tiny * 0.5f == 0)
         return complain(STATUS_MACHINE, "rounding is not to nearest, or small numbers are flushed to zero; some "
                         "library or the environment has changed that");

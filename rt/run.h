@@ -144,6 +144,7 @@ void text_add(Text *t, const char *form, ...) RT_PRINTF(2, 3);
 void text_json(Text *t, const char *string);            /* quoted and escaped */
 void text_number(Text *t, double x);                    /* null for what JSON cannot say */
 bool write_all(int file, const void *data, size_t n);
+bool write_piece(void *file, const void *piece, size_t n);      /* of an int: an ArenaTake */
 double seconds(void);                                   /* a clock that only goes forward */
 
 /* ---- start ------------------------------------------------------------------------------------------------- */

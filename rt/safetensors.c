@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include "data.h"
 #include "json.h"
+#include "little.h"
 #include "real.h"
 #include "safetensors.h"
 
@@ -286,7 +287,7 @@ int safe_read(const SafeFile *f, const SafeTensor *t, const StateInfo *s, float 
         return wrong_shape(f, t, s);
     const unsigned char *from = f->at + f->data + t->from;
     if (wide)
-        memcpy(to, from, (size_t)s->n * sizeof *to);
+        little(memcpy(to, from, (size_t)s->n * sizeof *to), (size_t)s->n, sizeof *to);
     else
         for (long i = 0; i < s->n; i++)
             to[i] = bf16_float((uint16_t)data_bits(from + 2 * i, 2));

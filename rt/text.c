@@ -33,6 +33,11 @@ bool write_all(int file, const void *data, size_t n)
     return true;
 }
 
+bool write_piece(void *file, const void *piece, size_t n)
+{
+    return write_all(*(int *)file, piece, n);
+}
+
 /* A program that has another name defines it once more, and that holds. */
 __attribute__((weak)) const char program_name[] = "train";
 

@@ -2,13 +2,15 @@
  *
  * library_any.c: a library of any job on arrays of NumPy, one for each input in the order of NAME.h: steps on the samples as
  * they stand in the files, again and again, and the hash.  Compiled with -DJOB=NAME and -include NAME.h.  With -DOTHER=NAME
- * too, another plan of the same job goes on from what the first has saved, and the first from what the other has.
+ * too, another plan of the same job goes on from what the first has saved, and the first from what the other has.  With
+ * -DSAVED="FILE" what is saved goes there.
  *
  *     library_any STEPS SAMPLES FILE...       SAMPLES: of a step
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../rt/little.h"
 
 #define JOINED(a, b) a##_##b
 #define NAMED(a, b) JOINED(a, b)
@@ -32,6 +34,7 @@ static Array read_array(const char *name, long samples)
     a.rows = atol(strchr(strstr(text, "'shape'"), '(') + 1);
     a.bytes = (n - head) / a.rows;
     a.at += head;
+    little(a.at, (size_t)(a.rows * a.bytes / 4), 4);
     a.step = malloc((size_t)(samples * a.bytes));
     return a;
 }
@@ -93,6 +96,22 @@ static int turn(CALL(job) *job)
 }
 #endif
 
+/* False: not all of it. */
+static int write_saved(CALL(job) *job)
+{
+#ifdef SAVED
+    size_t n = CALL(saved)();
+    void *bytes = malloc(n);
+    FILE *f = fopen(SAVED, "wb");
+    int good = f && !CALL(save)(job, bytes, n) && fwrite(bytes, 1, n, f) == n;
+    free(bytes);
+    return f && fclose(f) == 0 && good;
+#else
+    (void)job;
+    return 1;
+#endif
+}
+
 int main(int argc, char **argv)
 {
     char why[192], hex[65];
@@ -111,7 +130,7 @@ int main(int argc, char **argv)
     }
     CALL(hash)(job, hex);
     printf("sha256 %s\n", hex);
-    if (turn(job))
+    if (turn(job) || !write_saved(job))
         return 1;
     CALL(close)(job);
     return first.step != 1;

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Portable jobs have one SHA-256 of all parameters wherever they are built: gcc and clang, glibc and musl, x86-64, and under
-# qemu-user aarch64, riscv64, and x86 and ARM of 32 bits, each with the folder's own Makefile.  A big-endian machine is refused
-# by name.  A bare root that debootstrap makes, with gcc and make alone, builds an archived folder and verifies it.  In roots of
-# Debian 11, 12, 13 and testing, and of 32 bits, dpgen is built without a warning and writes the same MANIFEST.  SLOW=1 alone;
-# what is not installed is skipped by name.  The table is printed, for README.  ROOTS=DIR: where roots stay for the next time.
+# qemu-user aarch64, riscv64, s390x, and x86 and ARM of 32 bits, each with the folder's own Makefile.  s390x is big endian: its
+# files are those of this machine, byte for byte, and each goes on from the other's.  A bare root that debootstrap makes, with
+# gcc and make alone, builds an archived folder and verifies it.  In roots of Debian 11, 12, 13 and testing, and of 32 bits,
+# dpgen is built without a warning and writes the same MANIFEST.  SLOW=1 alone; what is not installed is skipped by name.  The
+# table is printed, for README.  ROOTS=DIR: where roots stay for the next time.
 . "$(dirname "$0")/lib.sh"
 [ -n "$SLOW" ] || { skip "SLOW=1 alone: other processors"; finish; }
 need dpgen
@@ -64,11 +65,78 @@ if have "32-bit x86" i686-linux-gnu-gcc qemu-i386-static; then
 fi
 ! have "armhf" arm-linux-gnueabihf-gcc qemu-arm-static ||
     row "armhf, 32 bits, gcc, static, qemu" qemu-arm-static CC=arm-linux-gnueabihf-gcc ISA= LINK=static
-if have "s390x" s390x-linux-gnu-gcc; then
-    refuse "a job, big endian" 2 "this machine is big endian" make -s -C "$tmp/job.f32" CC=s390x-linux-gnu-gcc ISA=
+big="s390x-linux-gnu-gcc -fexcess-precision=fast"
+# turns WHAT COMMAND...: both machines in turn, $1 and $2 of COMMAND: the emulator and the job of one, those of the other; what
+# one said is what the other says, and so are files in the folders of that name
+turns() {
+    what=$1
+    shift
+    for at in here there; do
+        rm -rf "$tmp/$at"
+        mkdir "$tmp/$at"
+        emulator=
+        [ $at = here ] || emulator=qemu-s390x
+        (cd "$tmp/$at" && sh -c "$1" - "$emulator" "$tmp/$2.$at") >"$tmp/$at/said" 2>&1 ||
+            fault "$what, $at: $(tail -n 1 "$tmp/$at/said")"
+    done
+    if [ -s "$tmp/here/said" ] && diff -r "$tmp/here" "$tmp/there" >"$tmp/said" 2>&1; then pass
+    else fault "$what: $(head -n 1 "$tmp/said")"; fi
+}
+# both NAME MODEL OPTION...: $tmp/NAME.here and $tmp/NAME.there
+both() {
+    name=$1
+    shift
+    ./dpgen "$@" --estimate -o "$tmp/$name.here" >"$tmp/said" 2>&1 || fault "$name: $(head -n 1 "$tmp/said")"
+    rm -rf "$tmp/$name.there"
+    cp -R "$tmp/$name.here" "$tmp/$name.there"
+    make -s -j"$cores" -C "$tmp/$name.here" >"$tmp/said" 2>&1 &&
+        make -s -j"$cores" -C "$tmp/$name.there" CC="$big" ISA= LINK=static >"$tmp/said" 2>&1 ||
+        fault "$name: $(grep -m 1 -i error "$tmp/said")"
+}
+if have "s390x" s390x-linux-gnu-gcc qemu-s390x; then
+    refuse "excess precision" 2 "on s390x -fexcess-precision=fast" make -s -C "$tmp/job.f32" CC=s390x-linux-gnu-gcc ISA=
+    make -s -C "$tmp/job.f32" clean
+    row "s390x, big endian, gcc, static, qemu" qemu-s390x CC="$big" ISA= LINK=static
+    data="--set data.train.files=$root/LICENSE --set data.eval.files=$root/LICENSE"
+    for type in f32 bf16; do
+        async=$([ $type = f32 ] || echo "--set checkpoint.async=true")
+        both $type tests/models/tiny-gpt.yaml --stages 2 $data --set train.precision.compute=$type $async
+        turns "$type: files of six steps" '$1 "$2/train" --quiet --steps 6 --checkpoint run --export out --gradients g \
+            --record' $type
+        mv "$tmp/here/run" "$tmp/run"
+        for at in here there; do
+            with=
+            [ $at = here ] || with="CC='$big' ISA= LINK=static"
+            eval make -s -j"$cores" -C "$tmp/$type.$at" $with sample >"$tmp/said" 2>&1 ||
+                fault "sample: $(head -n 1 "$tmp/said")"
+        done
+        turns "$type: text" '$1 "$2/sample" --prompt "The " --tokens 9 --weights '"$tmp/run" $type
+        turns "$type: the run goes on" "cp -R $tmp/run ."' && $1 "$2/train" --quiet --steps 9 --checkpoint run \
+            --resume --hash' $type
+        rm -rf "$tmp/run"
+    done
+    sed 's/name: head, out: C}/name: head, out: C, as: scores}/' tests/models/images.yaml >"$tmp/images.yaml"
+    both images "$tmp/images.yaml" --stages 2 --schedule gpipe
+    both serve "$tmp/images.yaml" --stages 2 --mode infer --set model.outputs=scores
+    cc -O1 -o "$tmp/npy" tests/npy.c
+    turns "numbers of files" "$tmp/npy image.npy f4 -1 1 40 12 11 3 && $tmp/npy labels.npy i4 0 5 40"' &&
+        $1 "$2/train" --quiet --steps 4 --hash --checkpoint run' images
+    mv "$tmp/here/run" "$tmp/run"
+    turns "results" "$tmp/npy image.npy f4 -1 1 40 12 11 3"' && $1 "$2/serve" --in image.npy --out scores.f32 --quiet \
+        --weights '"$tmp/run && wc -c scores.f32" serve
+    ./dpgen tests/models/images.yaml --library --prefix images --planner even --estimate -o "$tmp/library" >"$tmp/said" 2>&1 ||
+        fault "library: $(head -n 1 "$tmp/said")"
+    for at in here there; do
+        with=cc
+        [ $at = here ] || with="$big -static"
+        $with -std=c11 -O1 -ffp-contract=off -DJOB=images -DSAVED='"saved"' -include "$tmp/library/images.h" -Irt \
+            tests/library_any.c "$tmp/library/images.c" -lm -o "$tmp/any.$at" >"$tmp/said" 2>&1 ||
+            fault "library, $at: $(grep -m 1 error "$tmp/said")"
+    done
+    turns "a library" "$tmp/npy image.npy f4 -1 1 40 12 11 3 && $tmp/npy labels.npy i4 0 5 40"' &&
+        $1 "$2" 4 16 image.npy labels.npy' any
     refuse "dpgen, big endian" 1 "this machine is big endian" s390x-linux-gnu-gcc -std=c11 -D_POSIX_C_SOURCE=200809L -I. -Igen \
         -Irt -fsyntax-only gen/base/mem.c
-    make -s -C "$tmp/job.f32" clean
 fi
 
 # ---- roots that debootstrap makes ----------------------------------------------------------------------------------------

@@ -167,7 +167,8 @@ rm -rf "$tmp/bad"
 cp -r "$tmp/wide" "$tmp/bad"
 sed -i 's,linear_rows_forward\(.*\)/\* tmp \*/ 0\, ,linear_forward\1,' "$tmp/bad"/stage*.c
 refuse "a sum that stays on its devices" 1 "is not what one device computes" ./dpgen-verify --edited "$tmp/bad"
-fault_in "another value" "output 0 of micro-batch 0 is not what one device computes" '/linear_forward/s/A(b_weight), A(b_bias)/A(b_weight), 0/'
+fault_in "another value" \
+    "output 0 of micro-batch 0 is not what one device computes" '/linear_forward/s/A(b_weight), A(b_bias)/A(b_weight), 0/'
 
 # ---- several outputs, bf16 --------------------------------------------------------------------------------
 made both --stages 3 --set 'model.outputs=[hidden, scores]'

@@ -10,7 +10,7 @@
  *
  * A call that can fail returns a status, and library_why() has its text: what is wrong, the numbers, the remedy.  A call
  * that is refused changes nothing, and the job goes on.  Sizes are elements, unless a name says bytes.  Floats and integers
- * are those of the machine, which is little endian.
+ * are those of the machine.
  */
 #ifndef LIBRARY_JOB_H
 #define LIBRARY_JOB_H

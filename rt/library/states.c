@@ -12,6 +12,7 @@
 #include <string.h>
 #include "begin.h"
 #include "inside.h"
+#include "little.h"
 #include "sha256.h"
 
 enum { SAVED_HEAD = 160, SAVED_FORMAT = 1 };
@@ -262,6 +263,7 @@ static void see_hash(Visit *v)
         for (size_t from = 0, n = elements(r.p), k; from < n; from += k) {
             k = less(n - from, PIECE);
             fetch(v, r, 0, from, piece, k);
+            little(piece, k, sizeof *piece);
             digest_add(&d, piece, k * sizeof *piece);
         }
     }
@@ -283,7 +285,7 @@ static void save_piece(const Visit *v, StateRow r, int kind, size_t from, size_t
     for (size_t i = 0; i < k; i++)
         half[i] = float_bf16(piece[i]);
     size_t width = saved_width(r.p, kind);
-    memcpy(v->bytes + v->n + from * width, width == sizeof *half ? (void *)half : piece, k * width);
+    little(memcpy(v->bytes + v->n + from * width, width == sizeof *half ? (void *)half : piece, k * width), k, width);
 }
 
 /* To every row of the name. */
@@ -292,7 +294,7 @@ static void load_piece(const Visit *v, StateRow owner, int kind, size_t from, si
     float piece[PIECE];
     uint16_t half[PIECE];
     size_t width = saved_width(owner.p, kind);
-    memcpy(width == sizeof *half ? (void *)half : piece, v->bytes + v->n + from * width, k * width);
+    little(memcpy(width == sizeof *half ? (void *)half : piece, v->bytes + v->n + from * width, k * width), k, width);
     for (size_t i = 0; width == sizeof *half && i < k; i++)
         piece[i] = bf16_float(half[i]);
     for (StateRow r = {NULL, 0}; (r = next_row(v, r, owner.p->name)).p;)
@@ -366,6 +368,14 @@ _Static_assert(sizeof(Head) == SAVED_HEAD, "the head of saved bytes");
 
 static const char saved_mark[8] = {'d', 'p', 'g', 'e', 'n', 'j', 'o', 'b'};
 
+/* Between this machine's numbers and those that are saved. */
+static void turn_head(Head *h)
+{
+    little(&h->format, 1, sizeof h->format);
+    little(&h->steps, 1, sizeof h->steps);
+    little(&h->bytes, 1, sizeof h->bytes);
+}
+
 static void sum_of(char to[64], const void *data, size_t n)
 {
     char hex[65];
@@ -406,6 +416,7 @@ int library_save(library_job *j, void *to, size_t bytes)
     Visit v = {.job = j, .bytes = (unsigned char *)to + SAVED_HEAD};
     memcpy(h.mark, saved_mark, sizeof h.mark);
     sum_of_key(h.key);
+    turn_head(&h);
     status = visit(&v, see_saved);
     memcpy(to, &h, sizeof h);
     sum_of(h.sum, (char *)to + SUMMED, all - SUMMED);
@@ -423,6 +434,7 @@ static int check_saved(library_job *j, const void *from, size_t bytes)
         return job_refuse(j, LIBRARY_FOREIGN, "%d bytes are too few for a saved job, which has %d", (int64_t)(from ? bytes : 0),
                       (int64_t)all);
     memcpy(&h, from, sizeof h);
+    turn_head(&h);
     if (memcmp(h.mark, saved_mark, sizeof h.mark) || h.format != SAVED_FORMAT || h.zero)
         return job_refuse(j, LIBRARY_FOREIGN, "these bytes are no saved job of format %d", (int64_t)SAVED_FORMAT);
     sum_of_key(sum);
@@ -447,6 +459,7 @@ int library_load(library_job *j, const void *from, size_t bytes)
     Visit v = {.job = j, .bytes = (unsigned char *)(uintptr_t)from + SAVED_HEAD, .number = 1};
     Head h;
     memcpy(&h, from, sizeof h);
+    turn_head(&h);
     visit(&v, see_saved);
     j->done = h.steps;
     j->lost = false;

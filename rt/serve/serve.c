@@ -27,6 +27,7 @@
 #include "ckpt.h"
 #include "data.h"
 #include "link.h"
+#include "little.h"
 #include "options.h"
 #include "real.h"
 #include "weights.h"
@@ -81,7 +82,7 @@ static const JobOption table[] = {
 
 static void write_numbers(Worker *w, Out *o, const float *at, size_t n)
 {
-    if (!write_all(o->file, at, n * sizeof *at))
+    if (!little_floats(at, n * sizeof *at, write_piece, &o->file))
         quit(w->run->link, STATUS_RUN, "%s: cannot write results: %s", o->named ? o->beside : "standard output",
              strerror(errno));
 }
