@@ -222,6 +222,14 @@ static void check_library(const Model *m, const Plan *p)
         fail(EXIT_MODEL, "%s: --library takes %s", m->path, why);
 }
 
+static bool learns(const Graph *g)
+{
+    for (EACH(const State, s, g->state))
+        if (s->kind == S_PARAM && !s->tracked && !s->frozen)
+            return true;
+    return false;
+}
+
 static int generate(const Options *x, const Model *m)
 {
     const Device *d = &m->devices.at[0];
@@ -242,6 +250,9 @@ static int generate(const Options *x, const Model *m)
     const Plan *p = measure ? plan_measured(x, m) : plan_or_stop(x, m);
     if (x->dump)
         return 0;
+    if (!infers(m) && !p->g->timed && !learns(p->g))
+        err(m->loss_loc, "give the graph a line with weights, such as Linear; a job that only serves has --mode infer",
+            "no line of the graph has a parameter that learns: there is nothing to train");
     if (p->g->timed)
         fail(EXIT_MODEL, "%s: a graph of another system has times and bytes, and no kernels: it can be planned, not generated",
              x->from);

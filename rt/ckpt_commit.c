@@ -101,8 +101,9 @@ static void make_index(Worker *w, int64_t step, const Best *b)
              job->model, job->plan, (long long)step, job->versions ? job->versions : "", (unsigned long long)job->seed,
              job->batch, job->micro, job->groups, (long long)data_cursor(job, step), w->run->data);
     if ((job->keep_best || job->patience) && b->at >= 0)
-        text_add(t, "\"best_loss\":\"%a\",\"best_step\":%lld,\"best_since\":%lld,\n", b->loss, (long long)b->at,
-                 (long long)b->since);
+        text_add(t, "\"best_loss\":\"%a\",\"best_step\":%lld,\n", b->loss, (long long)b->at);
+    if (job->keep_best || job->patience)
+        text_add(t, "\"best_since\":%lld,\n", (long long)b->since);
     add_training(t, job);
     add_adapters(t, job->adapter);
     add_published(t, w->run);

@@ -518,8 +518,7 @@ int ckpt_load(Run *run)
     if (status == DONE && run->main)
         say_changes(&x, run);
     run->start = step;
-    if (x.best >= 0 && x.loss[0])
-        run->best = (Best){strtod(x.loss, NULL), x.best, x.since, false};
+    run->best = (Best){strtod(x.loss, NULL), x.loss[0] ? x.best : -1, x.since, false};
     close_index(&x);
     return status;
 }

@@ -119,7 +119,7 @@ static int note_best(Worker *w, int64_t done, double loss)
 {
     Best *b = &w->best;
     long patience = w->run->job->patience;
-    b->is = b->at < 0 || loss < b->loss;
+    b->is = loss == loss && (b->at < 0 || !(loss >= b->loss));     /* never a NaN; one of an old checkpoint gives way */
     b->since = b->is ? 0 : b->since + 1;
     b->loss = b->is ? loss : b->loss;
     b->at = b->is ? done : b->at;

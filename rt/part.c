@@ -2,8 +2,9 @@
  *
  * part.c: a file that is written beside its place, under a name that another job may use at the same time.
  *
- * Stage 0 holds a lock on it from the first byte until it has its place, and the next job waits.  Whoever gets the lock looks
- * whether the name still leads to that file.  A file system without locks is trusted to be used by one.
+ * Stage 0 holds a lock on it from the first byte until it has its place, and the next job waits.  Results of `serve` may have
+ * no end: another one does not wait for them, and ends.  Whoever gets the lock looks whether the name still leads to that
+ * file.  A file system without locks is trusted to be used by one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -58,21 +59,31 @@ bool part_try(const char *path)
     return true;
 }
 
+int part_lock(const char *path, bool waits)
+{
+    struct stat mine, now;
+    for (;;) {
+        int file = open(path, O_WRONLY | O_CREAT, 0666);
+        if (file < 0 || fstat(file, &mine) != 0 || !S_ISREG(mine.st_mode))
+            return file;
+        bool taken = flock(file, LOCK_EX | (waits ? 0 : LOCK_NB)) != 0 && errno == EWOULDBLOCK;
+        bool named = stat(path, &now) == 0 && mine.st_dev == now.st_dev && mine.st_ino == now.st_ino;
+        if (named && !taken && ftruncate(file, 0) == 0)
+            return file;
+        int why = taken ? EWOULDBLOCK : errno;
+        close(file);
+        errno = why;
+        if (named)
+            return -1;
+    }
+}
+
 int part_open(Worker *w, const char *path)
 {
-    struct stat mine, named;
-    for (;;) {
-        part_close(w);
-        int file = open(path, O_WRONLY | O_CREAT, 0666);
-        if (file < 0)
-            return file;
-        w->partial = file;
-        bool plain = fstat(file, &mine) == 0 && S_ISREG(mine.st_mode);
-        if (plain)
-            flock(file, LOCK_EX);
-        if (!plain || (stat(path, &named) == 0 && mine.st_dev == named.st_dev && mine.st_ino == named.st_ino))
-            return plain && ftruncate(file, 0) != 0 ? -1 : file;
-    }
+    part_close(w);
+    int file = part_lock(path, true);
+    w->partial = file > 0 ? file : 0;
+    return file;
 }
 
 void part_close(Worker *w)

@@ -21,7 +21,7 @@
 #include "link.h"
 #include "run.h"
 
-enum { LINE = 1024, HIGH = 10, FEW = 16 };
+enum { LINE = 1024, HIGH = 10, FEW = 16, MOST_LEFT = 1000000000 };      /* seconds */
 static const double REFRESH = 0.1;      /* seconds */
 static const double SLOW = 1.2, NOTED = 0.1;    /* times the prediction; share of the cores: worth a word */
 
@@ -164,7 +164,7 @@ static void curve(const Run *run)
 
 static void clock_text(Text *t, double s)
 {
-    long n = s > 0 ? (long)(s + 0.5) : 0;
+    long n = s > 0 ? (long)(s < MOST_LEFT ? s + 0.5 : MOST_LEFT) : 0;
     if (n >= 3600)
         text_add(t, "%ld:%02ld:%02ld left", n / 3600, n / 60 % 60, n % 60);
     else

@@ -334,6 +334,7 @@ void watchdog_close(Watchdog *d);
 /* part.c: stage 0 writes `path` from its begin, and closes it when it has its place.  -1: errno */
 int  part_open(Worker *w, const char *path);
 void part_close(Worker *w);
+int  part_lock(const char *path, bool waits);           /* the same, of whoever closes it; EWOULDBLOCK: another has it */
 bool part_try(const char *path);                        /* it could be written; leaves nothing.  False: errno */
 enum { PART_PATH = 4200 };
 void part_name(char *to, const char *path);             /* where it is written first; of PART_PATH bytes */

@@ -56,16 +56,18 @@ static int see(const Run *run, const char *what, const char *path, const char *m
 static int try_file(const Run *run, const char *what, const char *folder, const char *path, const char *mark)
 {
     bool made = run->main && folder && mkdir(folder, 0777) == 0;
-    int file = run->main ? open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666) : -1, status = DONE;
+    int file = run->main ? part_lock(path, false) : -1, status = DONE;
+    if (link_worst(run->link, run->main && file < 0 && errno == EWOULDBLOCK))
+        return DONE;            /* another job writes its file there, and this one waits for it at its end */
     if (run->main && (file < 0 || !write_all(file, mark, strlen(mark))))
         status = complain(STATUS_RUN, "%s: cannot write there: %s", path, strerror(errno));
-    if (file >= 0)
-        close(file);
     status = link_worst(run->link, status);
     if (status == DONE)
         status = link_worst(run->link, see(run, what, path, mark));
     if (run->main)
         unlink(path);
+    if (file >= 0)
+        close(file);
     if (made)
         rmdir(folder);
     return status;

@@ -22,7 +22,7 @@ struct Watchdog {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool stop;
-    long deadline, silent;      /* looks; since when no stage of the process has shown life */
+    long deadline, silent;      /* seconds; looks since a stage of the process has shown life */
     struct { uint64_t beat; long silent; } *seen;
 };
 
@@ -82,7 +82,7 @@ static void look(Watchdog *d)
         patience = mine > patience ? mine : patience;
     }
     d->silent = alive ? 0 : d->silent + 1;
-    if (d->silent > d->deadline * patience)
+    if ((d->silent - 1) / (LOOKS * patience) >= d->deadline)        /* a deadline may be any number */
         expire(d);
 }
 
@@ -120,7 +120,7 @@ Watchdog *watchdog_open(Run *run)
         return NULL;
     }
     d->run = run;
-    d->deadline = deadline(run) * LOOKS;
+    d->deadline = deadline(run);
     d->seen = calloc((size_t)run->count, sizeof *d->seen);
     pthread_mutex_init(&d->lock, NULL);
     pthread_condattr_t steady;          /* whatever is done to the date */

@@ -64,6 +64,26 @@ refuse "a loss where steps overlap" 7 "after step [0-9]* the loss is not finite"
 left "a loss where steps overlap" ""
 expect "the same, allowed" one_of_40 --no-checkpoint --allow-nan
 expect "a weight that may be so" one --checkpoint "$ck" --data huge.npy zero.npy --steps 1 --allow-nan
+# A NaN is never the best evaluation, and counts as one without a better one, also over a resume
+build chosen $models/scalar.yaml --schedule gpipe --set train.steps=40 --set data.eval.keep_best=true \
+    --set data.eval.patience=3
+chosen() {
+    eval=$1
+    shift
+    (cd "$tmp" && exec "$tmp/chosen/job" --quiet --checkpoint "$ck" --allow-nan --eval-data "$eval" zero.npy "$@")
+}
+rm -rf "$ck"
+expect "evaluations that are none" chosen nan.npy --steps 4
+expect "none of them is the best" test ! -L "$ck/best"
+expect "one that is finite" chosen one.npy --resume --steps 6
+expect "and others behind it" chosen nan.npy --resume --steps 8
+said=$(readlink "$ck/best")
+if [ "$said" = step-000006 ]; then pass; else fault "the best evaluation was of $said, not of step-000006"; fi
+rm -rf "$ck"
+expect "two of three evaluations" chosen nan.npy --steps 4
+expect "and the third" chosen nan.npy --resume --log "$tmp/tired"
+expect "which ends the job" grep -q '"event":"stop","step":6,"detail":"no better evaluation"' "$tmp/tired"
+rm -rf "$ck"
 # Steps whose targets are all ignored: the second and the fourth of eight tokens each.  The first one is told, once, wherever
 # the loss is; its loss is 0.
 cat >"$tmp/blank.yaml" <<END

@@ -387,7 +387,16 @@ slip "two parameters of one name" "weights: 'model.embed_tokens.weight' and 'mod
     's/^  stack:/  rename: {model.norm.weight: x, model.embed_tokens.weight: x}\n&/'
 slip "a name without its star" "weights: '.*layers.0.*' and '.*layers.1.*' are both tensor 'x' of files" \
     's/^  stack:/  rename: {"*.input_layernorm.weight": x}\n&/'
-slip "twice in a stack" "weights.stack: what is before '.*q_proj.weight' in tensor '.*qkv" \
+twice="names '.*' already, and one tensor holds it"
+slip "twice in a stack" "slip.yaml:[0-9]*:[0-9]*: error: weights.stack: weights.stack $twice" \
     's/\["\*.q_proj.weight", "\*.k_proj.weight"/["*.q_proj.weight", "*.q_proj.weight"/'
+slip "in two stacks" "slip.yaml:[0-9]*:[0-9]*: error: weights.stack: weights.stack $twice" \
+    's/^  stack:/&\n    - {file: "*.both.weight", of: ["*.o_proj.weight", "*.v_proj.weight"]}/'
+slip "renamed and in a stack" "weights.stack: weights.rename $twice" \
+    's/^  stack:/  rename: {"*.q_proj.weight": "*.q.weight"}\n&/'
+slip "apart and in a stack" "weights.stack: weights.each $twice" \
+    's/^  stack:/  each: {"*.q_proj.weight": "*.q.{}.weight"}\n&/'
+slip "renamed and apart" "weights.each: weights.rename $twice" \
+    's/^  stack:/  rename: {"*.o_proj.weight": "*.o.weight"}\n  each: {"*.o_proj.weight": "*.o.{}.weight"}\n&/'
 slip "a word that is none" "weights.type: .f17. is not known" 's/type: f16/type: f17/'
 finish

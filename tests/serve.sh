@@ -116,6 +116,19 @@ served "a step of one micro-batch" small --in "$tmp/x.f32"
 timeout 60 "$tmp/s2/job" --weights "$weights" --quiet --in "$tmp/x.f32" --out "$tmp/named" >"$tmp/said" 2>&1
 expect "results in a file" cmp "$tmp/named" "$results"
 expect "no file beside it" test ! -e "$tmp/named.part"
+# Two write one file: the second ends, and the results of the first are whole
+mkfifo "$tmp/feed"
+timeout 60 "$tmp/s2/job" --weights "$weights" --quiet --out "$tmp/both" <"$tmp/feed" >"$tmp/said" 2>&1 &
+first=$!
+exec 3>"$tmp/feed"
+head -c 100 "$tmp/x.f32" >&3
+while [ ! -e "$tmp/both.part" ] && kill -0 $first; do sleep 0.05; done
+refuse "another serve of one file" 1 "both.part: cannot write results: another serve writes them; wait for its end" \
+    timeout 60 "$tmp/s4/job" --weights "$weights" --quiet --in "$tmp/x.npy" --out "$tmp/both"
+tail -c +101 "$tmp/x.f32" >&3
+exec 3>&-
+expect "the first one ends well" wait $first
+expect "its results" cmp "$tmp/both" "$results"
 { head -c 100 "$tmp/x.f32"; sleep 0.3; tail -c +101 "$tmp/x.f32"; } |
     timeout 60 "$tmp/s4/job" --weights "$weights" --quiet >"$tmp/out" 2>"$tmp/said"
 expect "standard input in drips" cmp "$tmp/out" "$results"

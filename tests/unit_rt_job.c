@@ -141,6 +141,8 @@ static void step(Stage *st)
     step_end(st, A(0));
 }
 
+static char two[] = "2", *patience = two;
+
 static int run_job(void *at)
 {
     static const StateInfo state = {"a.weight", STATE_PARAM, 1, 128, NOWHERE, MANY, 1, {MANY}, JOB_NORMAL, 0, 1, 1, 1, 0,
@@ -149,8 +151,8 @@ static int run_job(void *at)
                                     .step = step, .states = 1, .state = &state};
     const Job job = {.name = "tiny", .kernels = "none", .key = "key", .model = "m", .plan = "p", .stages = 1,
                      .stage = &stage, .batch = 1, .micro = 1, .groups = 1, .steps = 1, .tokens = 1, .lr = 1};
-    char quiet[] = "--quiet", log[] = "--log", train[] = "train", dog[] = "--watchdog", two[] = "2";
-    char *argv[] = {train, quiet, log, at, dog, two, NULL};
+    char quiet[] = "--quiet", log[] = "--log", train[] = "train", dog[] = "--watchdog";
+    char *argv[] = {train, quiet, log, at, dog, patience, NULL};
     int status = job_main(&job, 6, argv);
     if (status)
         return status;
@@ -187,6 +189,8 @@ int main(void)
     norm = 2.5;
     asleep = 600000000;
     check(in_child(run_job, null, said, sizeof said) == 0, "the watchdog of 2 s after 0.6 s: %s", said);
+    patience = (char[]){"2305843009213693952"};
+    check(in_child(run_job, null, said, sizeof said) == 0, "the watchdog of 2^61 s after 0.6 s: %s", said);
     asleep = 0;
     logs("portable kernels hold nothing", "\"library_bytes\":0,", true);
     return finish("unit_rt_job");

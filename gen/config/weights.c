@@ -272,11 +272,41 @@ static void check_stack(const Model *m, const Graph *g, const StoredStack *k)
     }
 }
 
+/* A rule that says which tensor holds a parameter.  Of the names of `rename` the first that fits counts; else there is one. */
+typedef struct { const char *name, *key; Loc at; } WeightsRule;
+
+static bool is_second(const WeightsRule *now, WeightsRule *first, const char *param)
+{
+    if (!star_of(now->name, param))
+        return false;
+    if (first->key)
+        bad(now->at, "leave out one of the two; also: another name that is read, copies: another tensor with the same numbers",
+            "weights.%s: weights.%s names '%s' already, and one tensor holds it", now->key, first->key, param);
+    bool second = first->key != NULL;
+    *first = *now;
+    return second;
+}
+
+static bool has_two_rules(const Model *m, const char *param)
+{
+    const WeightsSpec *w = &m->weights;
+    WeightsRule first = {0};
+    bool two = false;
+    for (EACH(const StoredPair, k, w->rename))
+        two |= !first.key && is_second(&(WeightsRule){k->name, "rename", k->loc}, &first, param);
+    for (EACH(const StoredPair, k, w->each))
+        two |= is_second(&(WeightsRule){k->name, "each", k->loc}, &first, param);
+    for (EACH(const StoredStack, k, w->stack))
+        for (int part = 0; part < k->of.n; part++)
+            two |= is_second(&(WeightsRule){k->of.at[part], "stack", mark_of(m, k->of.at[part], k->loc)}, &first, param);
+    return two;
+}
+
 typedef struct { const char *file, *name; int64_t from, to; } WeightsPart;
 
 ORDER(by_tensor, WeightsPart, strcmp(x->file, y->file), order_of(x->from, y->from), strcmp(x->name, y->name))
 
-/* An export writes each row of each tensor, and once.  The first mistake is enough. */
+/* An export writes each tensor once.  The first mistake is enough. */
 static void check_tensors(const Model *m, const Graph *g)
 {
     VEC(WeightsPart) list = {0};
@@ -290,14 +320,12 @@ static void check_tensors(const Model *m, const Graph *g)
         const WeightsPart *x = &list.at[i], *before = i && !strcmp(x[-1].file, x->file) ? x - 1 : NULL;
         const WeightsSpec *w = &m->weights;
         Loc at = w->stack.n ? w->stack.at[0].loc : w->each.n ? w->each.at[0].loc : (Loc){0, 0, 0};
-        if (x->from == (before ? before->to : 0))
+        if (!before || x->from == before->to)
             continue;
         for (EACH(const StoredPair, p, w->rename))
-            at = star_of(p->name, x->name) || (before && star_of(p->name, before->name)) ? p->loc : at;
-        bad(at, before ? "a name of its own for each; * stands for the same text in both" : "each part once, in one stack",
-            before ? "weights: '%s' and '%s' are both tensor '%s' of files"
-            : "weights.stack: what is before '%s'%s in tensor '%s' is no parameter", before ? before->name : x->name,
-            before ? x->name : "", x->file);
+            at = star_of(p->name, x->name) || star_of(p->name, before->name) ? p->loc : at;
+        bad(at, "a name of its own for each; * stands for the same text in both",
+            "weights: '%s' and '%s' are both tensor '%s' of files", before->name, x->name, x->file);
         return;
     }
 }
@@ -342,6 +370,9 @@ void weights_check(const Model *m, const Graph *g)
     }
     for (int i = 0; i < w->stack.n; i++)
         check_stack(m, g, &w->stack.at[i]);
+    for (int s = 0; s < g->state.n; s++)        /* the first mistake is enough */
+        if (g->state.at[s].kind == S_PARAM && has_two_rules(m, g->state.at[s].name))
+            break;
     if (w->given)
         check_tensors(m, g);
 }

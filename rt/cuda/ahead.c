@@ -156,7 +156,8 @@ void ahead_settle(const Stage *st)
     if (!a || a->begun || a->off || !a->reads)
         return;
     a->begun = true;
-    a->end = (st->worker->run->opt.steps - a->first.step - 1) * a->reads;
+    const int64_t steps = st->worker->run->opt.steps - a->first.step - 1;
+    a->end = steps < INT64_MAX / a->reads ? steps * a->reads : INT64_MAX;      /* --steps may be any number */
     a->off = a->end <= 0 || pthread_create(&a->thread, NULL, make_all, a) != 0;
     if (a->off)
         a->end = 0;

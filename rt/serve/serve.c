@@ -199,11 +199,12 @@ static int results_close(Run *run, bool whole)
         Out *o = &s->out[i];
         if (!o->named || o->file < 0)
             continue;
-        if (close(o->file) != 0 && whole)
+        if (whole && fsync(o->file) != 0 && errno != EINVAL)        /* a device */
             status = complain(STATUS_RUN, "%s: cannot write results: %s", o->beside, strerror(errno));
-        o->file = -1;
         int end = part_end(o->beside, s->to[i], whole && status == DONE ? DONE : STATUS_RUN);
         status = whole && end > status ? end : status;
+        close(o->file);         /* and its lock goes */
+        o->file = -1;
     }
     return status;
 }
@@ -488,9 +489,10 @@ static int results_open(Run *run)
         if (!o->named)
             continue;
         part_name(o->beside, s->to[i]);
-        o->file = open(o->beside, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+        o->file = part_lock(o->beside, false);
         if (o->file < 0)
-            return complain(STATUS_RUN, "%s: cannot write results: %s", o->beside, strerror(errno));
+            return complain(STATUS_RUN, "%s: cannot write results: %s", o->beside, errno != EWOULDBLOCK ? strerror(errno)
+                            : "another serve writes them; wait for its end, or name another file");
     }
     return DONE;
 }
