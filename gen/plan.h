@@ -373,7 +373,7 @@ typedef struct {
     bool *fetched;              /* by tensor: readers in backward take what came back from the host; then not saved */
     int loss;                   /* forward operator with its gradient behind it, in forward; -1: none */
 } Backward;
-Backward backward_of(const Plan *p, int chunk);
+Backward *backwards_of(const Plan *p);          /* by chunk */
 /* The calls of one computation of a chunk, in order: what its routine holds, and what offload cuts into pieces. */
 Lines calls_of(const Plan *p, const Backward *back, int chunk, ActionKind kind);
 int device_of(const Plan *p, int row, int op);      /* it runs there */

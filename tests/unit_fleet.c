@@ -4,6 +4,7 @@
  *
  *   dapple       its program against every cut of small chains, and its pivot against the paper's walk
  *   spp          the same; its order of devices: every part is a least cut, by every subset
+ *   long         dapple without exchanges against a bisection of the latency
  *   copies       both against every cut and every list of copies of a stage, for each number of stages
  *   bapipe       its first two steps against every cut; borders that move are honest about what fits, and mostly find it
  */
@@ -260,6 +261,55 @@ static void test_fleet(void)
     check(moved > 100 && missed < moved, "memory: %d made to fit, %d not found", moved, missed);
 }
 
+enum { LONG = 120, DEEP = 24, BEYOND = 1 << 30 };
+
+/* Can every pivot keep to `most`?  front: the least F and B in front of a cut, with all pivots there within it. */
+static bool keeps(const Fleet *l, Ns most)
+{
+    Ns front[DEEP + 1][LONG + 1];
+    for (int s = 0; s <= l->stages; s++)
+        for (int to = 0; to <= l->n; to++) {
+            front[s][to] = s + to ? BEYOND : 0;
+            for (int from = 0; s && from < to; from++) {
+                Ns send = s > 1 && from ? 2 * l->send[s - 2][from - 1] : 0, time = l->time[s - 1][to] - l->time[s - 1][from];
+                Ns wire = front[s - 1][from] + l->micro * send, all = front[s - 1][from] + send + l->micro * time;
+                Ns sum = front[s - 1][from] + send + time;
+                if (wire <= most && all <= most && sum < front[s][to])
+                    front[s][to] = sum;
+            }
+        }
+    return front[l->stages][l->n] < BEYOND;
+}
+
+static void test_long(void)
+{
+    test_name = "dapple of long chains";
+    for (int i = 0; i < 12; i++) {
+        Ns time[LONG + 1] = {0}, forward[LONG + 1] = {0}, send[LONG], *rows[3][DEEP], low = 0, high = BEYOND;
+        int stages = 4 + dice(DEEP - 3), last[DEEP], copies[DEEP], given[DEEP], pivot;
+        for (int s = 0; s < stages; s++)
+            rows[0][s] = forward, rows[1][s] = time, rows[2][s] = send, given[s] = 1;
+        const Fleet l = {.n = 60 + dice(LONG - 59), .stages = stages, .micro = 1 + dice(40), .forward = rows[0],
+                         .time = rows[1], .send = rows[2],
+                         .grads = alloc(sizeof(Bytes) * (LONG + 1)), .copies = given, .most = 1};
+        for (int u = 0; u < l.n; u++) {
+            forward[u + 1] = forward[u] + 1 + dice(10000);
+            time[u + 1] = time[u] + forward[u + 1] - forward[u] + dice(20000);
+            send[u] = dice(6000);
+        }
+        while (low < high) {
+            const Ns half = (low + high) / 2;
+            if (keeps(&l, half))
+                high = half;
+            else
+                low = half + 1;
+        }
+        const Ns said = dapple_cut(&l, &stages, last, copies);
+        check(said == low && dapple_latency(&l, stages, last, copies, &pivot) == said, "%d: %lld, by bisection %lld", i,
+              (long long)said, (long long)low);
+    }
+}
+
 /* Copies are open: DAPPLE chooses them with the number of stages, SPP for each number. */
 static void test_copies(void)
 {
@@ -347,6 +397,7 @@ static void test_order(void)
 int main(void)
 {
     test_fleet();
+    test_long();
     test_copies();
     test_order();
     printf("unit_fleet: %d passed, %d failed\n", passed, failed);

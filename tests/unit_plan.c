@@ -88,7 +88,7 @@ static void test_sums(void)
         check_keep(&w->p);
         Live *live = live_open(&w->p);
         for (int s = 0, first = 0; s < w->p.devices; first = last_of(&w->p, s++) + 1) {
-            Backward back = backward_of(&w->p, s);
+            const Backward back = backwards_of(&w->p)[s];
             Load l = live_sums(live, first, last_of(&w->p, s), s, w->p.fate.at);
             Bytes saved = 0;
             Ns again = 0;

@@ -88,6 +88,7 @@ static void check_pieces(const Plan *p, int device)
 {
     const Actions *list = &p->dev.at[device].list;
     const Action *open = NULL;
+    const Backward *back = NULL;
     int *length = alloc(sizeof(int) * (size_t)plan_chunks(p) * (K_R + 1));
     for (int i = 0; i < list->n; i++) {
         const Action *k = &list->at[i];
@@ -97,8 +98,8 @@ static void check_pieces(const Plan *p, int device)
             continue;
         int *n = k->until > 0 && k->kind <= K_R && k->chunk >= 0 ? &length[k->chunk * (K_R + 1) + (int)k->kind] : NULL;
         if (n && *n == 0) {
-            Backward back = backward_of(p, k->chunk);
-            *n = calls_of(p, &back, k->chunk, k->kind).n;
+            back = back ? back : backwards_of(p);
+            *n = calls_of(p, &back[k->chunk], k->chunk, k->kind).n;
         }
         if (!n || k->until <= k->first || (k->first > 0 && !goes_on(k, open)) || (k->first == 0 && open) || k->until > *n)
             die("device %d: action %d is no piece of the computation it belongs to", device, i);

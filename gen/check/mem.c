@@ -474,11 +474,10 @@ static void run_copy(Memory *m, const Action *k)
 
 static void run_move(Memory *m, const Action *k)
 {
-    int values = m->values, slot = version_values(m->p, m->device, k);
     if (k->kind == K_BEGIN)
-        put(m, values, slot, value_step(now(m)));
+        put(m, m->values, version_values(m->p, m->device, k), value_step(now(m)));
     if (k->kind == K_LOAD || k->kind == K_COUNT || k->kind == K_END)
-        expect(m, values, slot, value_step(now(m)), "step");
+        expect(m, m->values, version_values(m->p, m->device, k), value_step(now(m)), "step");
     bool inside = k->piece == PIECE_PERIOD || k->piece == PIECE_EPILOGUE;
     if (k->kind == K_BEGIN ? !inside : k->kind == K_END && inside) {
         /* This device's own vector of partial norms is zeroed at the begin of a step; where steps overlap, behind the one

@@ -45,6 +45,7 @@ typedef struct {
     /* of the device at hand */
     int requests;
     bool eval;
+    Ints near;                  /* messages between stages from its stage or to it */
     CommLane *lane;             /* by sender: what this device receives */
     int update;                 /* of the update: its messages are put */
     bool *got;                  /* [message * micro-batches + mb]: its first reader has been met */
@@ -113,7 +114,8 @@ static int source(const Comm *c, int msg, int mb)
 static Ints arrivals(Comm *c, const Action *k)
 {
     Ints list = {0};
-    for (int i = 0; i < c->desk.msg.n; i++) {
+    for (int n = 0; n < c->near.n; n++) {
+        const int i = c->near.at[n];
         const Msg *m = &c->desk.msg.at[i];
         if (m->dst != c->desk.stage || m->tensor < 0 || k->mb < 0 || !(m->phases[k->chunk] & transport_phases(k->kind)))
             continue;
@@ -137,9 +139,11 @@ static bool makes(const Comm *c, const Action *k, const Msg *m)
 static void put_sends(Comm *c, const Action *k)
 {
     for (int late = 0; late < 2; late++)
-        for (int i = 0; i < c->desk.msg.n; i++)
-            if (c->desk.msg.at[i].src == c->desk.stage && c->desk.msg.at[i].late == late && makes(c, k, &c->desk.msg.at[i]))
-                begin(c, K_SEND, i, k->mb);
+        for (int i = 0; i < c->near.n; i++) {
+            const Msg *m = &c->desk.msg.at[c->near.at[i]];
+            if (m->src == c->desk.stage && m->late == late && makes(c, k, m))
+                begin(c, K_SEND, c->near.at[i], k->mb);
+        }
 }
 
 static bool exchanges(const Action *k)
@@ -183,9 +187,9 @@ static void find_lane(Comm *c, int src, const Ints *here, const Action *k)
 static Ints coming_from(const Comm *c, int src)
 {
     Ints list = {0};
-    for (int i = 0; i < c->desk.msg.n; i++)
-        if (c->desk.msg.at[i].src == src && c->desk.msg.at[i].dst == c->desk.stage)
-            *PUSH(&list) = i;
+    for (int i = 0; i < c->near.n; i++)
+        if (c->desk.msg.at[c->near.at[i]].src == src && c->desk.msg.at[c->near.at[i]].dst == c->desk.stage)
+            *PUSH(&list) = c->near.at[i];
     return list;
 }
 
@@ -422,6 +426,10 @@ static void start(Comm *c, int device, Actions *out)
         out->cap = 64 + LIST_ACTIONS * c->p->dev.at[device].order.n;
         out->at = alloc(sizeof *out->at * (size_t)out->cap);
     }
+    c->near.n = 0;
+    for (int i = 0; i < c->desk.msg.n; i++)
+        if (c->desk.msg.at[i].src == c->desk.stage || c->desk.msg.at[i].dst == c->desk.stage)
+            *PUSH(&c->near) = i;
     c->eval = out == &c->p->dev.at[device].eval;
     c->update = U_NONE;
     c->requests = c->eval ? c->requests : 0;
@@ -436,10 +444,10 @@ static void start(Comm *c, int device, Actions *out)
         if (stage == c->desk.stage || !(plan_uneven(p) || plan_replica(p, d) == c->desk.replica))
             continue;
         Ints here = coming_from(c, stage);
-        for (int i = 0; i < order->n; i++)
+        for (int i = 0; i < order->n && (here.n > 0 || plan_levels(p) > 0); i++)
             if (exchanges(&order->at[i]))
                 find_merges(c, d, &order->at[i]);
-            else if (order->at[i].mb >= 0 && here.n > 0)
+            else if (order->at[i].mb >= 0)
                 find_lane(c, d, &here, &order->at[i]);
     }
     for (int chunk = 0; chunk < c->chunks && c->eval; chunk++) {
@@ -500,9 +508,7 @@ int comm(Plan *p)
 {
     Room *scratch = mem_room(), *room = mem_in(scratch);
     Comm c = {.p = p, .chunks = plan_chunks(p)};
-    Backward *back = alloc(sizeof *back * (size_t)c.chunks);
-    for (int k = 0; k < c.chunks; k++)
-        back[k] = backward_of(p, k);
+    const Backward *back = backwards_of(p);
     bool async = order_overlap(p) > 0;
     for (int k = 0; k < c.chunks && async; k++)
         for (int t = 0; t < p->g->tensor.n; t++)

@@ -203,41 +203,49 @@ static int *fates_of(const Plan *p, int chunk)
     return fate;
 }
 
-Backward backward_of(const Plan *p, int chunk)
+static Backward backward_of(const Plan *p, const Operands *x, Rebuild *r, int chunk)
 {
     const Graph *g = p->g;
-    Operands operands = operands_of(g);
-    Rebuild r = rebuild_open(g, &operands);
     Ints calls = {0}, read = {0}, call = {0};
     int loss = joined_loss(p, chunk), away = loss < 0 ? -1 : loss_back(p, loss);
     int seed = loss < 0 ? -1 : seed_of(g, &g->op.at[away]);
     for (int o = g->nf; o < g->nb; o++) {
-        const ListRange *range = &operands.op[o].read;
+        const ListRange *range = &x->op[o].read;
         if (p->chunk.at[o] != chunk || o == away || o == seed)
             continue;
         for (int i = range->from; i < range->to; i++)
-            if (g->tensor.at[operands.tensor.at[i]].kind != T_GRAD) {
-                *PUSH(&read) = operands.tensor.at[i];
+            if (g->tensor.at[x->tensor.at[i]].kind != T_GRAD) {
+                *PUSH(&read) = x->tensor.at[i];
                 *PUSH(&call) = calls.n;
             }
         *PUSH(&calls) = o;
     }
-    rebuild(&r, 0, g->nf - 1, fates_of(p, chunk), read.at, call.at, read.n);
+    rebuild(r, 0, g->nf - 1, fates_of(p, chunk), read.at, call.at, read.n);
     size_t n = (size_t)g->tensor.n;
     Backward back = {.saved = alloc(n), .remade = alloc(n), .fetched = alloc(n), .loss = loss};
     for (int t = 0; t < g->tensor.n; t++) {
-        back.saved[t] = rebuild_saved(&r, t);
-        back.remade[t] = rebuild_remade(&r, t);
-        back.fetched[t] = rebuild_fetched(&r, t);
+        back.saved[t] = rebuild_saved(r, t);
+        back.remade[t] = rebuild_remade(r, t);
+        back.fetched[t] = rebuild_fetched(r, t);
     }
-    while (back.early < r.lines && r.call[back.early] == 0)
+    while (back.early < r->lines && r->call[back.early] == 0)
         back.early++;
     for (int c = 0, k = 0; c < calls.n; c++) {
-        for (; k < r.lines && r.call[k] <= c; k++)
-            *PUSH(&back.line) = (Line){r.line[k], true};
+        for (; k < r->lines && r->call[k] <= c; k++)
+            *PUSH(&back.line) = (Line){r->line[k], true};
         *PUSH(&back.line) = (Line){calls.at[c], false};
     }
     return back;
+}
+
+Backward *backwards_of(const Plan *p)
+{
+    Operands operands = operands_of(p->g);
+    Rebuild r = rebuild_open(p->g, &operands);
+    Backward *all = alloc(sizeof *all * (size_t)plan_chunks(p));
+    for (int c = 0; c < plan_chunks(p); c++)
+        all[c] = backward_of(p, &operands, &r, c);
+    return all;
 }
 
 static bool belongs(ActionKind kind, const Op *o)

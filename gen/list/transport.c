@@ -5,7 +5,7 @@
  * Between stages messages are the same in every replica, so they are found once, for the first one, a pipeline at a time.  A
  * tensor that one chunk of a device sends to another of the same pipeline and device is no message.
  *
- * Cost: linear in operands, and in tensors times devices times chunks.
+ * Cost: linear in operands, and in tensors times devices and chunks.
  */
 #include "transport.h"
 
@@ -36,15 +36,15 @@ static int *readers(const Plan *p)
 
 static void add_tensors(const Plan *p, Msgs *list, int way)
 {
-    int chunks = plan_chunks(p), *phases = readers(p);
+    int chunks = plan_chunks(p), *phases = readers(p), *bits = alloc(sizeof *bits * (size_t)plan_stages(p));
     bool split = order_split(p);
     for (int t = 0; t < p->g->tensor.n; t++) {
         int op = p->g->tensor.at[t].op;
+        memset(bits, 0, sizeof *bits * (size_t)plan_stages(p));
+        for (int k = 0; k < chunks; k++)
+            bits[plan_home(p, way, k)] |= phases[t * chunks + k];
         for (int d = 0; op >= 0 && d < plan_stages(p); d++) {
-            bool read = false;
-            for (int k = 0; k < chunks; k++)
-                read |= plan_home(p, way, k) == d && phases[t * chunks + k];
-            if (!read || d == device_of(p, way, op))
+            if (!bits[d] || d == device_of(p, way, op))
                 continue;
             Msg *m = PUSH(list);
             *m = (Msg){.tensor = t, .state = -1, .pipeline = way, .src = device_of(p, way, op), .dst = d, .level = -1};
@@ -52,10 +52,9 @@ static void add_tensors(const Plan *p, Msgs *list, int way)
             m->made_in = 1 << p->g->op.at[op].phase;
             m->slack = transport_slack(p, p->slack.at[2 * m->made + (m->made_in != 1 << PH_F)], m->src, m->dst);
             m->phases = alloc(sizeof(int) * (size_t)chunks);
-            int bits = 0;
             for (int k = 0; k < chunks; k++)
-                bits |= m->phases[k] = plan_home(p, way, k) == d ? phases[t * chunks + k] : 0;
-            m->late = bits == 1 << PH_W && split;
+                m->phases[k] = plan_home(p, way, k) == d ? phases[t * chunks + k] : 0;
+            m->late = bits[d] == 1 << PH_W && split;
         }
     }
 }

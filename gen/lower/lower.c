@@ -560,9 +560,7 @@ static void lower_device(Lower *w, int device)
 int lower(Plan *p)
 {
     Room *scratch = mem_room(), *room = mem_in(scratch);
-    Lower w = {.p = p, .back = alloc(sizeof(Backward) * (size_t)plan_chunks(p)), .scratch = scratch};
-    for (int c = 0; c < plan_chunks(p); c++)
-        w.back[c] = backward_of(p, c);
+    Lower w = {.p = p, .back = backwards_of(p), .scratch = scratch};
     mem_in(room);
     for (int d = 0; d < p->devices; d++)
         lower_device(&w, d);

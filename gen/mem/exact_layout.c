@@ -123,7 +123,7 @@ static Packing pack(Alone *a)
     Packing r = pack_least(block, n, ALONE_STEPS);
     if (r.height / ALIGN >= INT32_MAX)
         return none;
-    for (int b = 0; b < m->p->buf.n; b++)
+    for (int b = m->from; b < m->until; b++)
         for (int mb = 0; mb < m->micro; mb++)
             a->at[b * m->micro + mb] = mem_alive(m, b, mb) ? (int)(block[k++].offset / ALIGN) : FREE;
     return r;

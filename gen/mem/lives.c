@@ -108,19 +108,19 @@ static void find_lives(Mem *m)
     Plan *p = m->p;
     for (int i = 0; i < m->rows * m->micro; i++)
         m->live[i] = (Span){0, -1};
-    for (int b = 0; b < p->buf.n; b++) {
+    for (int b = m->from; b < m->until; b++) {
         m->local[b].routine = -1;
         p->buf.at[b].first = p->buf.at[b].device == m->device ? 0 : p->buf.at[b].first;
         p->buf.at[b].last = p->buf.at[b].device == m->device ? -1 : p->buf.at[b].last;
     }
     replay(m, &p->dev.at[m->device].list);
     replay(m, &p->dev.at[m->device].eval);
-    for (int b = 0; b < p->buf.n; b++)
+    for (int b = m->from; b < m->until; b++)
         if (p->buf.at[b].device == m->device && mem_always(&p->buf.at[b])) {
             p->buf.at[b].first = 0;
             p->buf.at[b].last = p->dev.at[m->device].ticks - 1;
         }
-    for (int b = 0; b < p->buf.n; b++)
+    for (int b = m->from; b < m->until; b++)
         join_sums(m, b);
 }
 
@@ -140,7 +140,7 @@ void mem_bound(Mem *m)
 {
     DevicePlan *d = &m->p->dev.at[m->device];
     Bytes *change = alloc(sizeof(Bytes) * (size_t)(d->ticks + 2)), now = m->top;
-    for (int b = 0; b < m->p->buf.n; b++)
+    for (int b = m->from; b < m->until; b++)
         for (int mb = 0; mb < m->micro; mb++) {
             const Span *s = mem_live(m, b, mb);
             if (!mem_alive(m, b, mb))
@@ -171,6 +171,8 @@ Mem mem_new(Plan *p, int device)
     for (int b = 0; b < p->buf.n; b++) {
         const Buf *x = &p->buf.at[b];
         m.life[b] = x->device == device ? m.rows++ : 0;
+        m.from = m.life[b] == 1 ? b : m.from;
+        m.until = m.life[b] ? b + 1 : m.until;
         if (x->device == device && x->state >= 0 && x->origin == MADE && !mem_always(x))
             m.sum[x->state] = b + 1;
     }
@@ -187,7 +189,7 @@ Bytes *mem_at_peak(const Plan *p, int device)
     Bytes *alive = alloc(sizeof *alive * (size_t)p->buf.n);
     Room *scratch = mem_room(), *room = mem_in(scratch);
     Mem m = mem_new(&here, device);
-    for (int b = 0; b < p->buf.n; b++) {
+    for (int b = m.from; b < m.until; b++) {
         const Buf *x = &p->buf.at[b];
         int slots = x->pool >= 0 ? p->pool.at[x->pool].count : 1, peak = p->dev.at[device].peak;
         if (x->device == device && mem_always(x))

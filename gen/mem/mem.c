@@ -85,7 +85,7 @@ static void find_own_pools(Mem *m)
     Plan *p = m->p;
     Room *scratch = mem_in(m->room);
     m->single = p->pool.n;
-    for (int b = 0; b < p->buf.n; b++) {
+    for (int b = m->from; b < m->until; b++) {
         Buf *x = &p->buf.at[b];
         if (x->device != m->device || x->pool >= 0 || x->tensor < 0 || mem_always(x) || !overlaps_itself(m, b))
             continue;
@@ -109,7 +109,7 @@ static int find_life(const Mem *m, int pool, MemLife *life)
     int n = 0;
     for (int mb = 0; mb < m->micro; mb++)
         life[mb] = (MemLife){{INT32_MAX, -1}, mb};
-    for (int b = 0; b < m->p->buf.n; b++)
+    for (int b = m->from; b < m->until; b++)
         for (int mb = 0; m->p->buf.at[b].pool == pool && mb < m->micro; mb++) {
             const Span *s = mem_live(m, b, mb);
             Span *l = &life[mb].span;
@@ -200,7 +200,7 @@ static void lay_out_slot(Mem *m, int pool)
 {
     Plan *p = m->p;
     VEC(Born) order = {0};
-    for (int b = 0; b < p->buf.n; b++)
+    for (int b = m->from; b < m->until; b++)
         if (p->buf.at[b].pool == pool)
             *PUSH(&order) = (Born){b, p->buf.at[b].first};
     SORT(order.at, order.n, by_first);
@@ -223,11 +223,12 @@ static void place_states(Mem *m)
         if (pool->birth == AT_ALWAYS) {
             pool->offset = m->top;
             m->top += pool->stride * pool->count;
-            for (int b = 0; b < p->buf.n; b++)
+            for (int b = m->from; b < m->until; b++)
                 p->buf.at[b].offset += p->buf.at[b].pool == x ? pool->offset : 0;
         }
     }
-    for (EACH(Buf, x, p->buf)) {
+    for (int b = m->from; b < m->until; b++) {
+        Buf *x = &p->buf.at[b];
         if (x->device != m->device || !mem_always(x) || x->pool >= 0)
             continue;
         x->offset = m->top;
@@ -264,7 +265,7 @@ static void add_pool(Mem *m, int pool)
 {
     const Plan *p = m->p;
     Item item = {.buf = -1, .pool = pool, .first = INT32_MAX, .size = p->pool.at[pool].stride};
-    for (int b = 0; b < p->buf.n; b++)
+    for (int b = m->from; b < m->until; b++)
         if (p->buf.at[b].pool == pool) {
             add_piece(m, &item, b, p->buf.at[b].offset);
             item.first = p->buf.at[b].first < item.first ? p->buf.at[b].first : item.first;
@@ -293,11 +294,11 @@ static void find_items(Mem *m)
         if (p->pool.at[x].device == m->device && p->pool.at[x].birth != AT_ALWAYS)
             add_pool(m, x);
     m->pools = m->item.n;
-    for (int b = 0; b < p->buf.n; b++)
+    for (int b = m->from; b < m->until; b++)
         if (is_member(m, &p->buf.at[b]))
             add_buffer(m, b);
     m->members = m->item.n;
-    for (int b = 0; b < p->buf.n; b++) {
+    for (int b = m->from; b < m->until; b++) {
         const Buf *x = &p->buf.at[b];
         if (x->device == m->device && !mem_always(x) && !is_member(m, x) && x->last >= x->first)
             add_buffer(m, b);
@@ -334,7 +335,7 @@ static void merge_pools(Mem *m)
             if (y->device != m->device || y->birth == AT_ALWAYS || y->eval != x->eval || y->count < 2 || !parallel(m, a, b))
                 continue;
             Bytes apart = m->slot[a * m->micro] * x->stride - m->slot[b * m->micro] * y->stride;
-            for (int i = 0; i < p->buf.n; i++)
+            for (int i = m->from; i < m->until; i++)
                 if (p->buf.at[i].pool == a) {
                     p->buf.at[i].pool = b;
                     p->buf.at[i].offset += apart;
@@ -349,7 +350,7 @@ static void take_places(Mem *m, const Place *place)
 {
     Plan *p = m->p;
     for (int i = 0; i < m->pools; i++)
-        for (int b = 0; place[i].is && b < p->buf.n; b++)
+        for (int b = m->from; place[i].is && b < m->until; b++)
             p->buf.at[b].offset += p->buf.at[b].pool == m->item.at[i].pool ? place[i].at : 0;
     for (int i = m->pools; i < m->item.n; i++) {
         const Item *x = &m->item.at[i];
@@ -361,7 +362,7 @@ static void take_places(Mem *m, const Place *place)
             begin_extra(&p->pool.at[place[i].pool], &p->buf.at[x->buf]);
     }
     merge_pools(m);
-    for (int b = p->buf.n - 1; b >= 0; b--) {           /* where the first of its buffers is, for the reader */
+    for (int b = m->until - 1; b >= m->from; b--) {         /* where the first of its buffers is, for the reader */
         const Buf *x = &p->buf.at[b];
         Pool *pool = x->device == m->device && !mem_always(x) && x->pool >= 0 ? &p->pool.at[x->pool] : NULL;
         if (pool && (pool->offset == 0 || x->offset < pool->offset))

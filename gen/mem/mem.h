@@ -32,7 +32,7 @@ typedef struct {
     int micro, each;            /* micro-batches of all steps in the list; of one, where steps overlap those of the device */
     Span *live;                 /* [row[buf] * micro + mb]; last < first: never */
     int *life;                  /* by buffer; 0, of all other devices: never alive */
-    int rows;
+    int rows, from, until;      /* of all buffers, those of the device lie here */
     MemLocal *local;            /* by buffer */
     int *session;               /* by buffer of a room */
     int *sum;                   /* by state: 1 + the buffer of a gradient's sum that does not live for ever; 0: none */

@@ -20,7 +20,7 @@
 Block *mem_blocks(const Mem *m, int *n)
 {
     VEC(Block) all = {0};
-    for (int b = 0; b < m->p->buf.n; b++)
+    for (int b = m->from; b < m->until; b++)
         for (int mb = 0; mb < m->micro; mb++)
             if (mem_alive(m, b, mb)) {
                 const Span *s = mem_live(m, b, mb);

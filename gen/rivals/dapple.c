@@ -22,6 +22,8 @@
  * its others beats in warm-up, tail, steady phase so far and latency so far: each of the four only grows the latency, so the
  * answer is the optimum of the formula.  Labels above the latency of the balanced cuts are dropped, and so are states that
  * would be: a pivot waits for F and B in front of it, and the slowest of the stages behind a state has at least their mean.
+ * So are labels that no stages behind can save: without exchanges the least that these add is one number a state, from the
+ * last stage on.  It is the optimum then, and a state has few labels.
  *
  * Known are the formula and the recursion.  As in the published program, a transfer takes one link whatever copies there are.
  * Reconstructed are the pivot above and the labels.  Not carried by our frame: the placements fresh first, append first and
@@ -32,8 +34,8 @@
  * for Training Large Models, PPoPP 2021, section 4, and notes on the planner that its authors published.
  *
  * Cost: stages n n times the labels of a state; with open copies, times devices and the numbers of copies.  Labels are as many
- * as there are different sums of transfers in front.  Of more than MOST_TRIED the one that takes longest is dropped, and the
- * answer may then not be the optimum.
+ * as there are different sums of transfers in front; few, without exchanges.  Of more than MOST_TRIED the one that takes
+ * longest is dropped, and the answer may then not be the optimum.
  * Not handled: recomputation and offload, which the planner does not choose.
  */
 #include "rivals.h"
@@ -129,9 +131,9 @@ static void put(Labels *all, Label x)
     all->at[longest] = all->at[--all->n];
 }
 
-/* No answer takes longer than most; units 0 .. i-1 take at least least[i], a micro-batch on one device.  room: of counts of
- * devices that are told apart. */
-typedef struct { const Fleet *l; Ns most, *least; int room; Labels *cell; } Dapple;
+/* No answer takes longer than most; units 0 .. i-1 take at least least[i], a micro-batch on one device.  Where stages s .. have
+ * units i .., their pivots add at least ahead[s (n+1) + i] to warm-up and tail.  room: of counts of devices, told apart. */
+typedef struct { const Fleet *l; Ns most, *least, *ahead; int room; Labels *cell; } Dapple;
 
 static Labels *cell_at(const Dapple *x, int s, int units, int used)
 {
@@ -171,15 +173,37 @@ static void fill(const Dapple *x, int s, int to, int used, int copies)
             Label y = known->at[i];
             y = take(l, s ? take(l, y, (DappleStage){send, send, 0}) : y, stage);
             y.units = from, y.label = i, y.copies = copies;
-            if (y.worst <= x->most)
+            if (max_of(y.worst, y.warm + y.tail + x->ahead[(size_t)(s + 1) * (size_t)(l->n + 1) + (size_t)to]) <= x->most)
                 put(all, y);
         }
     }
 }
 
-static Dapple dapple_of(const Fleet *l, Ns most)
+/* The same program from the last stage on, which needs no labels without exchanges: of given copies it is the optimum. */
+static Ns *ahead_of(const Fleet *l, int least)
 {
-    Dapple x = {l, most, alloc(sizeof(Ns) * (size_t)(l->n + 1)), l->copies ? 1 : l->devices + 1, NULL};
+    const size_t row = (size_t)(l->n + 1), n = row * (size_t)(l->stages + 1);
+    Ns *ahead = alloc(sizeof *ahead * n);
+    for (size_t i = 0; i < n; i++)
+        ahead[i] = i % row == row - 1 && i / row >= (size_t)least ? 0 : INT64_MAX / 4;
+    for (int s = l->stages - 1; s >= 0; s--)
+        for (int from = l->n - 1; from >= 0; from--) {
+            Ns *now = &ahead[(size_t)s * row + (size_t)from], send = s && from ? fleet_send(l, s - 1, from) / 2 * 2 : 0;
+            for (int to = from + 1; to <= l->n && (to == from + 1 || fleet_joins(l, to - 2, to)); to++) {
+                const Ns time = fleet_time(l, s, from, to, l->copies ? l->copies[s] : l->most);
+                const Ns all = max_of(l->micro * time, time + ahead[(size_t)(s + 1) * row + (size_t)to]);
+                if (send + l->micro * time >= *now)
+                    break;
+                *now = min_of(*now, max_of(l->micro * send, send + all));
+            }
+        }
+    return ahead;
+}
+
+static Dapple dapple_of(const Fleet *l, int least, Ns most)
+{
+    Dapple x = {l, most, alloc(sizeof(Ns) * (size_t)(l->n + 1)), ahead_of(l, least), l->copies ? 1 : l->devices + 1, NULL};
+    x.most = l->exchange || !l->copies ? most : x.ahead[0];
     x.cell = alloc(sizeof *x.cell * (size_t)(l->stages + 1) * (size_t)(l->n + 1) * (size_t)x.room);
     for (int i = 0; i < l->n; i++) {
         Ns one = fleet_time(l, 0, i, i + 1, 1);
@@ -211,7 +235,7 @@ Ns dapple_cut(const Fleet *l, int *stages, int *last, int *copies)
     }
     if (best < 0)
         return -1;
-    const Dapple x = dapple_of(l, best);
+    const Dapple x = dapple_of(l, least, best);
     *PUSH(cell_at(&x, 0, 0, 0)) = (Label){.steady = INT64_MIN / 2, .worst = 0};
     for (int s = 0; s < l->stages; s++)
         for (int to = s + 1; to <= l->n; to++)
