@@ -60,6 +60,9 @@ if awk -v kib="$rounded" 'BEGIN { exit !(kib >= 0 && kib < 161 * 63 / 1024) }'; 
 else fault "states of tiny-gpt: $over KiB too many, and $whole bytes of them"; fi
 refuse "states of Mixtral" 4 "nothing can fit: .* take 65[0-9].* GiB more" within 10 ./dpgen plan examples/mixtral-8x7b.yaml
 if grep -q 'gave up' "$tmp/said"; then fault "states of Mixtral: cuts may fit"; else pass; fi
+# A plan that no limit held is no plan of the bound's
+refuse "states of OLMoE, two pipelines" 4 "nothing can fit: .* GiB more" within 40 ./dpgen plan examples/olmoe-1b-7b.yaml \
+    --schedule chimera --stages 2 --set train.batch.groups=2 --estimate
 if ./dpgen plan "$models/tiny-gpt.yaml" --stages 2 --estimate --limit 240KiB 2>&1 | grep -q 'nothing can fit'; then
     fault "tiny-gpt: two devices of 240 KiB have room for its states"
 else pass; fi

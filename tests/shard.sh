@@ -56,6 +56,10 @@ plans="2,2,parameters" same "bf16, interleaved" "$gpt" --set train.precision.com
 evals=
 use_portable
 
+# A room is filled twice in a row, and one of two devices is a whole exchange in front of the other
+expect "rooms and interleaved-zb" ./dpgen plan $models/images.yaml --replicas 2 --stages 2 --set train.batch.groups=2 \
+    --set train.shard=parameters --schedule interleaved-zb --estimate
+
 # Checkpoints: bytes, and each goes on as the other.
 saves() {
     name=$1

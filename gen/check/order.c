@@ -177,7 +177,7 @@ static bool meets(OrderCheck *x, const Action *k, bool *first)
     if (level < 0 || level >= depth(x, k) || other != plan_home(x->p, (x->copy / turns ^ 1 << level) * turns, k->chunk))
         wrong(k, "is merged with something else than its neighbour at that level");
     *first = !x->merged[x->device];
-    if (*first && !is_merge(x, other, k))
+    if (*first && (x->merged[other] || !is_merge(x, other, k)))     /* merged: that is the exchange before this one */
         return false;
     x->merged[*first ? other : x->device] = *first;
     return true;

@@ -250,7 +250,7 @@ static bool add_lists(Search *s)
 static void prove_lists(Search *s)
 {
     Candidate *k = s->best < 0 ? NULL : &s->all.at[s->best];
-    if (!k || (!s->improves && plan_ways(k->best) == 1))
+    if (!k || s->ask.effort.any_arena || (!s->improves && plan_ways(k->best) == 1))     /* the bound counts on the limit */
         return;
     k->proof.bound = lists_bound(k->best, least_memory(k->m, k->stages));
     k->proof.space = lists_space;
