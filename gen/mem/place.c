@@ -63,10 +63,11 @@ static bool meet(Placer *w, const MemPiece *a, const MemPiece *b)
     return false;
 }
 
-/* Is a part alive together with a placed one?  The hours decide most cases. */
-static inline bool meets(Placer *w, const MemPiece *p, Hours h, const Placed *x)
+/* Does a placed part end above `at`, and is it alive together with this one?  The hours decide most cases, with one branch. */
+static inline bool meets(Placer *w, const MemPiece *p, Hours h, Bytes at, const Placed *x)
 {
-    return (h.all & x->hours.some) || (h.some & x->hours.all) || ((h.some & x->hours.some) && meet(w, p, x->piece));
+    const uint64_t some = h.some & x->hours.some & -(uint64_t)(x->end > at);
+    return some && ((some & h.all) || (some & x->hours.all) || meet(w, p, x->piece));
 }
 
 /* ---- forms ------------------------------------------------------------------------------------------------------- */
@@ -238,7 +239,7 @@ static Bytes lowest_part(Placer *w, const MemPiece *p, Bytes at)
     const Hours h = p->hours;
     const Bytes size = p->size;
     for (; x < end && x->at < at + size; x++)
-        if (x->end > at && meets(w, p, h, x))
+        if (meets(w, p, h, at, x))
             at = x->end;
     w->left -= x - first + 1;
     return at;
