@@ -43,6 +43,7 @@ Room *mem_room(void);                               /* opens one, empty; it goes
 Room *mem_in(Room *room);                           /* alloc() fills it from here on; NULL: the first one.  The one before */
 Room *mem_now(void);
 void  mem_drop(Room *room);                         /* frees all of it */
+void  mem_drop_since(Room *room);                   /* that and all that were opened behind it */
 void  mem_free_all(void);                           /* at exit, so that sanitizers stay silent */
 /* A text printed piece by piece: f while it is open; then at, with a zero byte after its n bytes. */
 typedef struct { FILE *f; char *at; size_t n; } Text;

@@ -354,6 +354,12 @@ static void test_rooms(void)
             mem_drop(room);
         mem_release(mark);
     }
+    for (int turn = 0; turn < ROOMS; turn++) {
+        Room *room = mem_room(), *newer = mem_room(), *was = mem_in(newer);
+        memset(alloc(LARGE), 5, LARGE);
+        mem_in(was);
+        mem_drop_since(room);
+    }
     check(zeros, "rooms", "a block that is not zeros");
     check(apart, "rooms", "a room that is not apart from what is made outside");
     struct rusage used;

@@ -156,6 +156,23 @@ void mem_drop(Room *room)
     free(room);
 }
 
+/* Blocks to come are larger than a chunk: what was kept of the small ones goes back. */
+static void drop_spare(void)
+{
+    for (Chunk *c = spare; c; c = spare) {
+        spare = c->below;
+        free(c);
+    }
+}
+
+void mem_drop_since(Room *room)
+{
+    while (rooms != room)
+        mem_drop(rooms);
+    mem_drop(room);
+    drop_spare();
+}
+
 void mem_release(void *mark)
 {
     while (top && !(mark && holds(top, mark)))
@@ -170,10 +187,7 @@ void mem_free_all(void)
 {
     mem_in(NULL);
     mem_release(NULL);
-    for (Chunk *c = spare; c; c = spare) {
-        spare = c->below;
-        free(c);
-    }
+    drop_spare();
 }
 
 void *alloc_copy(const void *at, size_t n)

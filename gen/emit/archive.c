@@ -42,6 +42,7 @@ static void add_named(Ranges *used, const Plan *p, const Actions *list)
  * where steps overlap everything has. */
 static void print_gaps(FILE *f, const Plan *p, int device)
 {
+    Room *scratch = mem_room(), *room = mem_in(scratch);
     Ranges used = {0};
     bool overlap = order_overlap(p) > 0;
     for (int b = 0; b < p->buf.n; b++) {
@@ -68,6 +69,8 @@ static void print_gaps(FILE *f, const Plan *p, int device)
             end = used.at[i].to;
     }
     fprintf(f, "]");
+    mem_in(room);
+    mem_drop(scratch);
 }
 
 static void print_buffer(FILE *f, const char *comma, const char *name, Bytes bytes, Bytes offset, int slots, Bytes stride,

@@ -314,7 +314,12 @@ static Plan *search_lengths(const Options *x, const Model *m, const Ask *ask, Pl
         if (few == m)
             continue;
         with.more = (m->train.micro - few->train.micro) / m->plan.replicas;
-        Plan *p = search_whole(&quiet, few, &with, failed), *best = p ? lengthened(&quiet, m, p) : NULL;
+        Room *lists = mem_room();
+        Plan *p = search_whole(&quiet, few, &with, failed), *best = NULL;
+        if (p) {                /* its cuts, fates and targets are in no room */
+            mem_drop_since(lists);
+            best = lengthened(&quiet, m, p);
+        }
         if (best && x->dump)
             dump(x, best);
         if (best || (i % 2 && !p && *failed))
