@@ -22,8 +22,7 @@
  * its others beats in warm-up, tail, steady phase so far and latency so far: each of the four only grows the latency, so the
  * answer is the optimum of the formula.  Labels above the latency of the balanced cuts are dropped, and so are states that
  * would be: a pivot waits for F and B in front of it, and the slowest of the stages behind a state has at least their mean.
- * So are labels that no stages behind can save: without exchanges the least that these add is one number a state, from the
- * last stage on.  It is the optimum then, and a state has few labels.
+ * So are labels that no stages behind can save.  Without exchanges these add one least number to a state, the optimum.
  *
  * Known are the formula and the recursion.  As in the published program, a transfer takes one link whatever copies there are.
  * Reconstructed are the pivot above and the labels.  Not carried by our frame: the placements fresh first, append first and

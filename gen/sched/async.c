@@ -137,9 +137,7 @@ int order_ahead(const Plan *p, int chunk, ActionKind kind)
     const Ahead ahead = schedule_of(p->schedule)->ahead;
     if (schedule_of(p->schedule)->drifts)
         return kind == K_F ? 0 : lag_of(p, chunk, K_F);
-    if (ahead == AHEAD_NONE)
-        return 0;
-    int behind = lag_of(p, chunk, kind) + (ahead == AHEAD_TURN ? chunk / 2 : 0);
+    int behind = ahead == AHEAD_NONE ? 0 : lag_of(p, chunk, kind) + (ahead == AHEAD_TURN ? chunk / 2 : 0);
     return -floor_div(-behind, (int)p->g->micro);
 }
 

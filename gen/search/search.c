@@ -315,11 +315,10 @@ static Plan *search_lengths(const Options *x, const Model *m, const Ask *ask, Pl
             continue;
         with.more = (m->train.micro - few->train.micro) / m->plan.replicas;
         Room *lists = mem_room();
-        Plan *p = search_whole(&quiet, few, &with, failed), *best = NULL;
-        if (p) {                /* its cuts, fates and targets are in no room */
+        Plan *p = search_whole(&quiet, few, &with, failed);
+        if (p)                  /* its cuts, fates and targets are in no room */
             mem_drop_since(lists);
-            best = lengthened(&quiet, m, p);
-        }
+        Plan *best = p ? lengthened(&quiet, m, p) : NULL;
         if (best && x->dump)
             dump(x, best);
         if (best || (i % 2 && !p && *failed))
