@@ -397,7 +397,7 @@ static int prepare_worker(Run *run, int i)
     return status == DONE && offloads(w) ? job_parts.offload->open(w) : status;
 }
 
-enum { STACK = 8 << 20 };       /* bytes of a stage's thread: gemm.h takes 2.8 MiB, and musl's threads have 128 KiB */
+enum { STACK = 8 << 20 };       /* bytes of a stage's thread: gemm.c takes 2.8 MiB, and musl's threads have 128 KiB */
 
 /* In a thread for each stage, the first of them this one. */
 static void each_stage(Run *run, void *(*what)(void *))

@@ -51,7 +51,7 @@ if readelf -d "$again/train" 2>/dev/null | grep -q NEEDED; then fault "LINK=stat
 made "the first link" 1 '^  link train$' ISA=
 made "another ISA" $((kernels + 1)) '^  compile rt/op/\|^  link train$' ISA=-DOTHER
 touch "$again/rt/op/gemm.h"
-leaners=$(grep -l 'include "\(gemm\|attend\|pointwise\)\.h"' "$again"/rt/op/*.c | wc -l)
+leaners=$(grep -l 'include "\(gemm\|attend\|pointwise\|tile\)\.h"' "$again"/rt/op/*.c | wc -l)
 made "a header" $((leaners + 1)) '^  compile rt/op/\|^  link train$' ISA=-DOTHER
 made "make -s" 0 '^' -s ISA=
 made "make V=1" 1 " .*-o train " V=1 ISA= LINK=static
@@ -60,11 +60,12 @@ left=$(find "$again" -name '*.[od]' -o -name '.flags*')
 if [ -z "$left" ]; then pass; else fault "a folder made anew keeps $left"; fi
 
 # linear_gelu.c and add_norm.c are in no folder: GPUs have kernels of their own for these calls, and tests compare them.
-# steps.c comes with every file that includes its header
+# What a header declares comes with every file that includes it
 ours=$(ls build/f32/rt/op/*.o | grep -v -e linear_gelu -e add_norm)
-leaning=$(nm -A $ours | sed -n 's,.*/\([a-z_]*\)\.o:.* \([TU]\) ,\1 \2 ,p' | sort -k 2,2 | awk '
+brought=$(grep -l '^void ' rt/op/*.h | sed 's,.*/,,; s,\.h,,' | xargs)
+leaning=$(nm -A $ours | sed -n 's,.*/\([a-z_]*\)\.o:.* \([TU]\) ,\1 \2 ,p' | sort -k 2,2 | awk -v brought=" $brought " '
     $2 == "T" { home[$3] = $1 }
-    $2 == "U" && home[$3] && home[$3] != "steps" { print $1 ".c wants " $3 "() of " home[$3] ".c" }')
+    $2 == "U" && home[$3] && !index(brought, " " home[$3] " ") { print $1 ".c wants " $3 "() of " home[$3] ".c" }')
 if [ -z "$leaning" ]; then pass; else fault "$leaning"; fi
 
 # ---- expected, verify: run from the folder, with the data of the model file -----------------------------------------------

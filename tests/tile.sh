@@ -24,7 +24,7 @@ listing() {
     shift
     if ! "$@" -S -o "$tmp/listing" -x c /dev/null 2>"$tmp/said"; then
         skip "$name: $(head -n 1 "$tmp/said")"
-    elif ! "$@" $flags -S -o "$tmp/listing" rt/op/linear.c 2>"$tmp/said"; then
+    elif ! "$@" $flags -S -o "$tmp/listing" rt/op/gemm.c 2>"$tmp/said"; then
         fault "$name: $(head -n 1 "$tmp/said")"
     else
         return 0
@@ -81,7 +81,8 @@ int main(int argc, char **argv)
 }
 EOF
     # shellcheck disable=SC2086
-    if ! aarch64-linux-gnu-gcc -static $flags "$tmp/product.c" rt/op/linear.c -o "$tmp/product" 2>"$tmp/said"; then
+    if ! aarch64-linux-gnu-gcc -static $flags "$tmp/product.c" rt/op/linear.c rt/op/pointwise.c rt/op/gemm.c \
+        -o "$tmp/product" 2>"$tmp/said"; then
         fault "a whole product: $(head -n 1 "$tmp/said")"
     else for kind in f x w; do
         got=$(($(counted $kind $kind) - $(counted $kind))) steps=$((96 * 192 * 192 / 4))

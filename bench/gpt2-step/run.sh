@@ -48,7 +48,8 @@ build() {
 # shellcheck disable=SC2086
 for flag in '' -DREAL_BF16; do
     $CC -std=c11 $CFLAGS -fopenmp -D_POSIX_C_SOURCE=200809L $flag bench/gpt2-step/floor.c rt/op/onednn/library.c \
-        rt/op/onednn/product.c rt/op/onednn/start.c rt/op/linear.c -o "$bin/floor$flag" -ldnnl -ldl
+        rt/op/onednn/product.c rt/op/onednn/start.c rt/op/linear.c rt/op/pointwise.c rt/op/gemm.c \
+        -o "$bin/floor$flag" -ldnnl -ldl
 done
 build f32 onednn ''
 build bf16 onednn -DREAL_BF16

@@ -124,7 +124,7 @@ make -s dpgen
     END { for (i in n) print "-w", i ":" n[i]; printf "-m %d\n", bytes / 1048576 }' | sort >"$bin/products"
 $CC -std=c11 -O3 -march=$march -mprefer-vector-width=512 -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp \
     -D_POSIX_C_SOURCE=200809L bench/gpt2-step/floor.c rt/op/onednn/library.c rt/op/onednn/product.c rt/op/onednn/start.c \
-    rt/op/linear.c $narrow -o "$bin/floor" -ldnnl -ldl
+    rt/op/linear.c rt/op/pointwise.c rt/op/gemm.c $narrow -o "$bin/floor" -ldnnl -ldl
 
 median() { sort -g | awk '{ x[NR] = $1 } END { print NR % 2 ? x[(NR + 1) / 2] : (x[NR / 2] + x[NR / 2 + 1]) / 2 }'; }
 for round in $(seq "$rounds"); do

@@ -25,8 +25,8 @@ trap 'rm -rf "$tmp"' EXIT
 trap 'exit 1' HUP INT TERM
 : "${CC:=cc}"
 make -s dpgen build/compare
-$CC -std=c11 -O3 -march=native -ffp-contract=off -fopenmp -D_POSIX_C_SOURCE=200809L bench/rounding/products.c rt/op/linear.c \
-    -o "$tmp/products" -lm
+$CC -std=c11 -O3 -march=native -ffp-contract=off -fopenmp -D_POSIX_C_SOURCE=200809L bench/rounding/products.c \
+    rt/op/linear.c rt/op/pointwise.c rt/op/gemm.c -o "$tmp/products" -lm
 "$tmp/products"
 
 # worst DPGEN MODEL: the largest relative difference of a loss

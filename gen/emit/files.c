@@ -3,10 +3,10 @@
  * files.c: the files of rt/ that a job needs.  They are byte-identical to those that the tests compiled, but for two headers
  * with a line for each call: hooks.h and rt.h, of which the calls of the job are taken.
  *
- * A kernel file is taken when it defines a call that the plan uses: of the library's folder, else of rt/op; start.c likewise.
- * One for GPUs is also taken when another file depends on it.  Of rt/op/onednn all are, since they share products; a paced
- * job takes those of rt/op/paced alone.  What a job may do without is a part (rt/parts.h): a file that defines an object of one
- * of its types is taken if the job has that part, and launch.c names the object.  Headers are taken with who includes them.
+ * A kernel file is taken when it defines a call that the plan uses, or what a header of such a file declares: of the library's
+ * folder, else of rt/op; start.c likewise.  Of rt/op/onednn all are, since they share products; a paced job takes those of
+ * rt/op/paced alone.  What a job may do without is a part (rt/parts.h): a file that defines an object of one of its types is
+ * taken if the job has that part, and launch.c names the object.  Headers are taken with who includes them.
  */
 #include "stage.h"
 #include "cost/prof.h"
@@ -215,30 +215,40 @@ static bool is_runtime(const Plan *p, const Embedded *e)
     return ours && (!text_begins(base, "link_") || !strcmp(base, link)) && !left_out(p, e);
 }
 
-/* "../x.h" from a folder: without the dots. */
-static const char *joined(const char *folder, const char *path)
-{
-    char *base = strf("%s", folder);
-    for (; text_begins(path, "../"); path += 3) {
-        base[strlen(base) - 1] = 0;
-        strrchr(base, '/')[1] = 0;
-    }
-    return strf("%s%s", base, path);
-}
-
-/* What `#include "PATH"` in a file means: beside it, or in a folder of -I.  NULL: it is made with the folder. */
+/* What `#include "PATH"` in a file means: beside it, or in a folder of -I, as all "../" are.  NULL: it is made with the job. */
 static const Embedded *included(const char *file, const char *path)
 {
-    const char *folders[] = {strf("%.*s", (int)(strrchr(file, '/') + 1 - file), file), "rt/", "rt/op/", "rt/sample/"};
-    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-        const Embedded *e = embedded_find(joined(folders[i], path));
-        if (e)
-            return e;
-    }
-    return NULL;
+    const char *beside = strf("%.*s", (int)(strrchr(file, '/') + 1 - file), file);
+    const char *folders[] = {text_begins(path, "../") ? "rt/" : beside, "rt/", "rt/op/", "rt/sample/"};
+    const Embedded *e = NULL;
+    for (; text_begins(path, "../"); path += 3) { }
+    for (size_t i = 0; i < sizeof folders / sizeof *folders && !e; i++)
+        e = embedded_find(strf("%s%s", folders[i], path));
+    return e;
 }
 
-/* What a taken file includes comes along.  In a folder of kernels for GPUs, x.h declares what x.c or x.cu defines. */
+/* Convolutions of single channels have kernels of their own; other jobs have a file of that name which says so. */
+static bool has_depthwise(const Plan *p)
+{
+    for (EACH(const Op, o, p->g->op))
+        if (text_begins(o->call, "conv") && attr_int(o, "groups") > 1 && attr_int(o, "groups") == attr_int(o, "in"))
+            return true;
+    return false;
+}
+
+/* The file that defines what a header of kernels declares: x.c or x.cu for x.h, which a library may have instead. */
+static const Embedded *defining(const Plan *p, const Embedded *header)
+{
+    const Library *k = emit_library(p);
+    const char *base = strrchr(header->name, '/') + 1, *folders[] = {k->folder, k->alone ? k->folder : "rt/op/"};
+    const Embedded *e = NULL;
+    if (emit_cuda(p) ? right_in(header->name, k->folder) : right_in(header->name, "rt/op/") && strstr(header->data, "\nvoid "))
+        for (int i = 0; i < 4 && !e; i++)
+            e = embedded_find(strf("%s%.*s%s", folders[i / 2], (int)strcspn(base, "."), base, i % 2 ? ".cu" : ".c"));
+    return e && !strcmp(e->name, "rt/op/depthwise.c") && !has_depthwise(p) ? embedded_find("rt/op/without/depthwise.c") : e;
+}
+
+/* What a taken file includes comes along, and who defines what that declares. */
 static void take_included(const Plan *p, Strs *wanted)
 {
     static const char begin[] = "#include \"";
@@ -246,32 +256,24 @@ static void take_included(const Plan *p, Strs *wanted)
         for (const char *at = embedded_find(wanted->at[i])->data; (at = strstr(at, begin)) != NULL;) {
             at += strlen(begin);
             const Embedded *e = included(wanted->at[i], strf("%.*s", (int)strcspn(at, "\""), at));
-            if (!e)
-                continue;
-            take(wanted, e->name);
-            const char *base = strrchr(e->name, '/') + 1;
-            bool declares = emit_cuda(p) && right_in(e->name, emit_library(p)->folder);
-            for (int k = 0; declares && k < 2; k++) {
-                const char *source = strf("%s%.*s%s", emit_library(p)->folder, (int)strcspn(base, "."), base, k ? ".cu" : ".c");
-                if (embedded_find(source))
-                    take(wanted, source);
-            }
+            for (; e; e = files_source(e->name) ? NULL : defining(p, e))
+                take(wanted, e->name);
         }
 }
 
 Strs files_kernels(const Plan *p)
 {
-    Strs list = {0};
-    for (int o = 0; o < p->g->op.n; o++)
-        take(&list, kernel_file(p, p->g->op.at[o].call)->name);
+    Strs list = {0}, sources = {0};
+    for (EACH(const Op, o, p->g->op))
+        take(&list, kernel_file(p, o->call)->name);
     for (int i = 0; i < CALL_PAIRS && emit_cuda(p); i++)
         if (calls(p, pair_call(i)))
             take(&list, kernel_file(p, pair_call(i))->name);
-    /* Recurrent layers call their products by name: a library may have its own. */
-    for (int i = 0, n = list.n; i < n; i++)
-        if (strstr(embedded_find(list.at[i])->data, "#include \"steps.h\""))
-            take(&list, kernel_file(p, "steps_forward")->name);
-    return list;
+    take_included(p, &list);
+    for (int i = 0; i < list.n; i++)
+        if (files_source(list.at[i]))
+            *PUSH(&sources) = list.at[i];
+    return sources;
 }
 
 /* In the order of the embedded table. */
@@ -350,15 +352,11 @@ static void print_calls(FILE *f, const Plan *p, const char *at, const Strs *file
 /* What is printed for the job, where all else is a copy. */
 void files_print(Out *o, const Plan *p, const Strs *files, const Embedded *e)
 {
-    static const struct {
-        const char *name;
-        void (*print)(FILE *f, const Plan *p, const char *at, const Strs *files);
-    } table[] = {{"rt/hooks.h", print_hooks}, {"rt/rt.h", print_calls}};
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (!strcmp(e->name, table[i].name)) {
-            table[i].print(out_open(o, e->name), p, e->data, files);
-            out_close(o);
-            return;
-        }
-    out_copy(o, e->name, e->data, e->n);
+    bool hooks = !strcmp(e->name, "rt/hooks.h");
+    if (!hooks && strcmp(e->name, "rt/rt.h")) {
+        out_copy(o, e->name, e->data, e->n);
+        return;
+    }
+    (hooks ? print_hooks : print_calls)(out_open(o, e->name), p, e->data, files);
+    out_close(o);
 }

@@ -21,7 +21,7 @@
 #include "link.h"
 #include "meet.h"
 
-enum { STACK = 8 << 20 };       /* bytes of a thread: gemm.h takes 1.9 MiB, and musl's threads have 128 KiB */
+enum { STACK = 8 << 20 };       /* bytes of a thread: gemm.c takes 1.9 MiB, and musl's threads have 128 KiB */
 enum { TABLES = JOB_STAGES * (ALL_REQUESTS * (int)sizeof(Half) + JOB_STAGES * (int)sizeof(Queue) + (int)sizeof(Bed)) + 192 };
 
 typedef struct {

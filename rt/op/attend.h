@@ -42,9 +42,8 @@
 #include "gemm.h"
 #include "../number.h"
 #include "../philox.h"
-#include <stdbool.h>
 
-/* MANY queries share the packed keys and values of a block.  The stack: 200 KiB at most, with gemm.h's. */
+/* MANY queries share the packed keys and values of a block.  The stack: 200 KiB at most, with gemm.c's. */
 enum { QUERIES = 32, KEYS = 32, MANY = 4 * QUERIES, WIDE = 128 };
 
 typedef struct {
@@ -93,7 +92,7 @@ typedef struct { View b; long k, n; float at[WIDE * KEYS]; } Right;
 
 static void right_terms(Right *r, long from, long k)
 {
-    pack(r->at, TILE_COLS, TILE_COLS * k, view_from(r->b, from, 0), k, r->n);
+    pack(r->at, TILE_COLS * k, view_from(r->b, from, 0), k, r->n);
 }
 
 static void right_of(Right *r, View b, long k, long n)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Conv: images [batch height width in], weight [out in/groups kheight kwidth], y [batch yheight ywidth out].  Method and order:
- * conv.h.
+ * convolve.c.
  */
-#include "conv.h"
+#include "convolve.h"
 
 void conv_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, int h, long batch, long height,
                   long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top,

@@ -4,7 +4,7 @@
  * blocks of dx.  Channels of x: it has those of each row of the weight, and its blocks of y.  The other calls are those of Conv
  * on the part: a gradient of the weight is a sum over pixels, which all devices have.
  */
-#include "conv.h"
+#include "convolve.h"
 #include "linear_team.h"
 
 /* Finished sums of all devices, with the bias, as convolve() has them: -0 becomes 0. */

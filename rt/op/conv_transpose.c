@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * ConvTranspose: x[batch height width in] is spread over y[batch yheight ywidth out], weight [in out/groups kheight kwidth].
- * It is the gradient of a convolution of y that makes x, and its own gradient is that convolution.  Method and order: conv.h.
+ * It is the gradient of a convolution of y that makes x, and its own gradient is that convolution.  Method, order: convolve.c.
  */
-#include "conv.h"
+#include "convolve.h"
 
 /* The convolution the other way: of y, which is the larger one. */
 #define OTHER_WAY {batch, yheight, ywidth, out, height, width, in, kheight, kwidth, stride, top, left, dilate, groups}

@@ -22,7 +22,7 @@
 #error "NEON of 32 bits flushes subnormals to zero: compile for VFP, as with -mfpu=vfpv3-d16"
 #endif
 
-/* Registers, and how many vectors of a tile they hold: gemm.h. */
+/* Registers, and how many vectors of a tile they hold: gemm.c. */
 #if defined __AVX512F__
 enum { VECTOR = 16, TILE_ROWS = 12 };
 #elif defined __AVX__
@@ -40,9 +40,8 @@ typedef float Vector __attribute__((vector_size(4 * VECTOR), aligned(4), may_ali
 #define HAS_FUSED 0
 #endif
 
-/* In front of a function that has one body in a file.  GCC makes others for calls with constants.  That takes a fourth of its
- * time, and a tile gains nothing by it.  With `noclone` in place of `noipa` GCC 12 takes what some calls pass for what all
- * pass, and sums are wrong; opcheck sees it. */
+/* In front of a function with one body.  GCC makes others for calls with constants: a fourth of its time, and nothing gained.
+ * With `noclone` in place of `noipa` GCC 12 takes what some calls pass for what all pass; opcheck sees the wrong sums. */
 #if defined __GNUC__ && !defined __clang__
 #define ONE_BODY __attribute__((noipa, unused))
 #else

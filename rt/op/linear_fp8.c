@@ -7,7 +7,7 @@
  * For processors this is a definition, and slow: tests compare GPUs with it.
  */
 #include "../fp8.h"
-#include "gemm.h"
+#include "kernel.h"
 
 typedef struct {
     const uint8_t *code;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Linear whose weight does not learn, and is there in 8 or 4 bits a number (../quantize.h).  A product makes it wide, in the
- * compute type, while it packs it (gemm.h).  The bits are those of Linear with that wide weight, and it is never there whole.
+ * compute type, while it packs it (gemm.c).  The bits are those of Linear with that wide weight, and it is never there whole.
  */
 #include "gemm.h"
 #include "../quantize.h"
@@ -18,17 +18,17 @@ static inline void widen_few(float *to, const Few *few, long first, long n)
 }
 
 /* Adjacent numbers are made wide together, and packed as floats: columns of m numbers, or a row of n. */
-static void pack_few(float *to, long width, long size, View v, long m, long n)
+static void pack_few(float *to, long size, View v, long m, long n)
 {
     float room[TILE_COLS * DEPTH];
     bool down = v.row_step == 1;
-    long each = down ? width : TILE_COLS * DEPTH / width * width;
+    long each = down ? TILE_COLS : TILE_COLS * DEPTH;
     for (long j = 0; j < n; j += each)
         for (long p = 0, k = least(each, n - j); p < m; p += down ? m : 1) {
             View wide = view_float(room, 1, down ? m : 1);
             for (long c = 0; c < (down ? k : 1); c++)
                 widen_few(room + c * m, v.few, v.first + p * v.row_step + (j + c) * v.col, down ? m : k);
-            pack(to + j / width * size + p * width, width, size, wide, down ? m : 1, k);
+            pack(to + j / TILE_COLS * size + p * TILE_COLS, size, wide, down ? m : 1, k);
         }
 }
 

@@ -5,7 +5,7 @@
  *
  * Forward takes chunks ascending and keeps the lse of each row.  Backward recomputes the scores of a chunk, turns them into
  * their gradients in place, and gives the weight rows of the chunk theirs.  dx is one ascending chain over all of the
- * vocabulary (gemm.h), as in Linear.  Between chunks it rests as floats, in dx itself or in scratch, and it is narrowed
+ * vocabulary (gemm.c), as in Linear.  Between chunks it rests as floats, in dx itself or in scratch, and it is narrowed
  * once.  Only the sums of exponentials (xent.h) therefore depend on the chunk.  With blocks (kernel.h) each has chunks, a pair
  * a row and a chain of dx of its own.  Subtrees wait in scratch: log2 of the blocks times 2 rows, or rows of dx, in floats.
  *

@@ -2,27 +2,15 @@
  *
  * MatMul: y[batch m n] = a[batch m k] b[batch k n]; with ta, a is stored [k m], with tb, b is stored [n k].
  * Backward: da = dy b^T and db = a^T dy, each stored as its operand is: a transposed result is the product of the
- * transposed factors in the other order.  Every result is one ascending chain (gemm.h).
+ * transposed factors in the other order.  Every result is one ascending chain (gemm.c).
  */
 #include "gemm.h"
 
 /* y[i] (m x n) = a[i] (m x k) b[i] (k x n) for all i; the steps are the elements of one matrix of each. */
-static void products(Stage *st, real *y, View a, View b, long a_step, long b_step, long batch, long m, long n, long k)
+static void all(Stage *st, real *y, View a, View b, long a_step, long b_step, long batch, long m, long n, long k)
 {
-    Chains chains = chains_of(k, k, 1);
     Result to = {y, n, sizeof(real) == sizeof(float), STORE, NULL};
-    Grid g = result_grid(&to, &chains, &a, m, n, batch % st->threads ? st->threads : 1);
-    long each = task_count(&g);
-    EACH(batch * m * n * k >= 1 << 16)
-    for (long number = 0; number < batch * each; number++) {
-        long i = number / each;
-        View a1 = a, b1 = b;
-        Result part = to;
-        a1.at = (const real *)a.at + i * a_step;
-        b1.at = (const real *)b.at + i * b_step;
-        part.at = y + i * m * n;
-        task_product(&part, task_of(&g, number % each), a1, b1, &chains);
-    }
+    products(st, to, a, b, (Several){batch, a_step, b_step}, m, n, k, k, 1);
 }
 
 /* A stored matrix of `rows` x `cols`, or, turned, the transpose of one of `cols` x `rows`. */
@@ -35,7 +23,7 @@ void matmul_forward(Stage *st, real *y, const real *a, const real *b, int h, lon
                     long ta, long tb)
 {
     (void)h;
-    products(st, y, stored(a, m, k, ta), stored(b, k, n, tb), m * k, k * n, batch, m, n, k);
+    all(st, y, stored(a, m, k, ta), stored(b, k, n, tb), m * k, k * n, batch, m, n, k);
 }
 
 void matmul_backward(Stage *st, real *da, real *db, const real *dy, const real *a, const real *b, int h, long batch,
@@ -44,11 +32,11 @@ void matmul_backward(Stage *st, real *da, real *db, const real *dy, const real *
     (void)h;
     View bt = stored(b, n, k, !tb), at = stored(a, k, m, !ta);
     if (da && !ta)                      /* da = dy b^T */
-        products(st, da, view(dy, n, 1), bt, m * n, k * n, batch, m, k, n);
+        all(st, da, view(dy, n, 1), bt, m * n, k * n, batch, m, k, n);
     else if (da)                        /* da^T = b dy^T */
-        products(st, da, stored(b, k, n, tb), view(dy, 1, n), k * n, m * n, batch, k, m, n);
+        all(st, da, stored(b, k, n, tb), view(dy, 1, n), k * n, m * n, batch, k, m, n);
     if (db && !tb)                      /* db = a^T dy */
-        products(st, db, at, view(dy, n, 1), m * k, m * n, batch, k, n, m);
+        all(st, db, at, view(dy, n, 1), m * k, m * n, batch, k, n, m);
     else if (db)                        /* db^T = dy^T a */
-        products(st, db, view(dy, 1, n), stored(a, m, k, ta), m * n, m * k, batch, n, k, m);
+        all(st, db, view(dy, 1, n), stored(a, m, k, ta), m * n, m * k, batch, n, k, m);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * steps.c: the products of recurrent layers, by gemm.h: chains from 0, inner index ascending.
+ * steps.c: the products of recurrent layers, by gemm.c: chains from 0, inner index ascending.
  */
 #include "steps.h"
 #include "gemm.h"

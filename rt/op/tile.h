@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tile.h: the tile of a product (gemm.h): chains that sit in registers while their terms run.
+ * tile.h: the tile of a product (gemm.c): chains that sit in registers while their terms run.
  *
  * Problem.  TILE_ROWS x TILE_COLS chains take a fused step each, for every term, as fast as the processor can.
  *
@@ -11,48 +11,15 @@
  * Order.  A chain takes its terms one by one, ascending; docs/bits.md.
  *
  * Cost: 24 fused steps a term with AVX-512, in 43 instructions, in 44 of rows in place; 12 in 25 with AVX2; 24 in 32 on
- * aarch64, in 34 of rows in place (tests/tile.sh reads listings).  Not handled: RISC-V's vectors, which compilers make of the
- * plain loop.
+ * aarch64, in 34 of rows in place (tests/tile.sh reads listings).  Not handled: the vectors of RISC-V.
  */
 #ifndef TILE_H
 #define TILE_H
-#include "fused.h"
-#include "kernel.h"
-
-enum { TILE_COLS = 2 * VECTOR };
-#if defined __STDC_HOSTED__ && __STDC_HOSTED__ == 0             /* a board: 16 KiB of stack in all */
-enum { TREES = 0 };
-#else
-enum { TREES = 1 };                                             /* a tile takes several blocks, or pieces */
-#endif
-
-/* Floats of a result, or of what waits for it: those of element (i, j) stand at at[i*ld + j]. */
-typedef struct { float *at; long ld; } Floats;
-
-/* Where a tile's chains begin, NULL: at 0; what goes onto the finished ones: subtrees, an earlier gradient, a bias; where they
- * rest then.  wide: columns of all of these, 0: as many as tiles have.  lines, places: of tile_listed(), where rows lie.  soon:
- * of a STREAM tile, soon[p*step] is fetched in step p, and the last vector of `to` has `last` columns. */
-typedef struct {
-    Floats from, add[LEVELS + 1], to;
-    const float *bias;
-    int adds;
-    long wide;
-    const long *lines, *places;
-    const float *soon;
-    long step, last;
-} Rest;
+#include "gemm.h"
 
 /* What a compiler knows of the rows of a tile.  SOME: a few may lack.  FULL: all are there.  LISTED: they are any of a and of
  * the chains, and nothing is added to these.  STREAM: all are there, and chains take all their terms at once. */
 enum { SOME, FULL, LISTED, STREAM };
-
-/* Terms that tiles take at once: of whole blocks, each of `block` terms, the last one may be shorter; or some of one block.
- * With several pieces a block has as many terms of each. */
-typedef struct { long terms, block, pieces; } Terms;
-
-/* The rows of a block of a: a(i, p) of strip s, of TILE_ROWS rows, stands at at[s*strip + i*row_step + p*col]; the next piece
- * begins at p = apart. */
-typedef struct { const float *at; long row_step, col, strip, apart; } Left;
 
 static inline Floats floats_from(Floats p, long i, long j) { return (Floats){p.at ? p.at + i * p.ld + j : NULL, p.ld}; }
 
@@ -207,64 +174,51 @@ static inline __attribute__((always_inline)) void tile_any(const int height, con
         }
 }
 
-enum { SMALL = TILE_ROWS / 3, MIDDLE = 2 * SMALL };
+#ifdef __clang__
+#define MIX(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+typedef int FourInts __attribute__((vector_size(16)));
+#define MIX(a, b, ...) __builtin_shuffle(a, b, (FourInts){__VA_ARGS__})
+#endif
 
-/* Rows t->lines of the chains go on with rows of a at t->places, whose terms are adjacent. */
-static ONE_BODY void tile_listed(const Rest *t, const float *a, long apart, const float *b, long rows, const Terms *k)
+static inline float view_get(const View *v, long i, long j)
 {
-    if (rows > MIDDLE)
-        tile_any(TILE_ROWS, 2, LISTED, t, 0, 0, a, 0, 1, apart, b, rows, k);
-    else if (rows > SMALL)
-        tile_any(MIDDLE, 2, LISTED, t, 0, 0, a, 0, 1, apart, b, rows, k);
-    else
-        tile_any(SMALL, 2, LISTED, t, 0, 0, a, 0, 1, apart, b, rows, k);
+    long at = i * v->row_step + j * v->col;
+    return v->is_float ? ((const float *)v->at)[at] : get(v->at, at);
 }
 
-static void tile_narrow(const Rest *t, long line, long j, const Left *a, const float *b, long rows, const Terms *k);
-
-/* The least tile that has the rows.  Either rows or terms of a are adjacent: row or col is 1. */
-static ONE_BODY void tile_fit(const Rest *t, long line, long j, const Left *a, const float *b, long rows, const Terms *k)
+static inline Four four(const View *v, long at)
 {
-    if (t->wide && t->wide - j < TILE_COLS)
-        tile_narrow(t, line, j, a, b, rows, k);
-    else if (rows == TILE_ROWS && a->col == 1)
-        tile_any(TILE_ROWS, 2, FULL, t, line, j, a->at, a->row_step, 1, a->apart, b, TILE_ROWS, k);
-    else if (rows == TILE_ROWS)
-        tile_any(TILE_ROWS, 2, FULL, t, line, j, a->at, 1, a->col, a->apart, b, TILE_ROWS, k);
-    else if (rows > MIDDLE)
-        tile_any(TILE_ROWS, 2, SOME, t, line, j, a->at, a->row_step, a->col, a->apart, b, rows, k);
-    else if (rows > SMALL)
-        tile_any(MIDDLE, 2, SOME, t, line, j, a->at, a->row_step, a->col, a->apart, b, rows, k);
-    else
-        tile_any(SMALL, 2, SOME, t, line, j, a->at, a->row_step, a->col, a->apart, b, rows, k);
+    const real *x = (const real *)v->at + at;
+    return v->is_float ? *(const Four *)((const float *)v->at + at) : (Four){get(x, 0), get(x, 1), get(x, 2), get(x, 3)};
 }
 
-static inline void copy_rows(Floats to, Floats from, long rows, long n)
+/* to[p*ld + j] = v(p, j) for four p and four j, turned in registers. */
+static inline void turn_four(float *to, long ld, const View *v, long at)
 {
-    for (long i = 0; i < rows; i++)
-        if (n == VECTOR)
-            *(Vector *)(to.at + i * to.ld) = *(const Vector *)(from.at + i * from.ld);
-        else
-            memcpy(to.at + i * to.ld, from.at + i * from.ld, (size_t)n * sizeof *to.at);
+    Four a = four(v, at), b = four(v, at + v->col), c = four(v, at + 2 * v->col), d = four(v, at + 3 * v->col);
+    Four ab = MIX(a, b, 0, 4, 1, 5), cd = MIX(c, d, 0, 4, 1, 5);
+    Four ba = MIX(a, b, 2, 6, 3, 7), dc = MIX(c, d, 2, 6, 3, 7);
+    *(Four *)to = MIX(ab, cd, 0, 1, 4, 5);
+    *(Four *)(to + ld) = MIX(ab, cd, 2, 3, 6, 7);
+    *(Four *)(to + 2 * ld) = MIX(ba, dc, 0, 1, 4, 5);
+    *(Four *)(to + 3 * ld) = MIX(ba, dc, 2, 3, 6, 7);
 }
 
-/* The last columns, which no tile has to itself: beside it is what belongs to others, or to nobody. */
-static ONE_BODY void tile_narrow(const Rest *t, long line, long j, const Left *a, const float *b, long rows, const Terms *k)
+/* Where p is the adjacent index.  A line of each j is read whole, and those two lines ahead are fetched. */
+static inline __attribute__((always_inline)) void widen_turned(float *to, long ld, View v, long m, long n)
 {
-    float room[LEVELS + 2][TILE_ROWS * TILE_COLS], bias[TILE_COLS] = {0};
-    long n = t->wide - j;
-    Rest held = {.to = {room[0], TILE_COLS}, .adds = t->adds, .bias = t->bias ? bias : NULL};
-    if (t->from.at) {
-        held.from = held.to;
-        copy_rows(held.from, floats_from(t->from, line, j), rows, n);
-    }
-    for (int i = 0; i < t->adds; i++) {
-        held.add[i] = (Floats){room[1 + i], TILE_COLS};
-        copy_rows(held.add[i], floats_from(t->add[i], line, j), rows, n);
-    }
-    if (t->bias)
-        memcpy(bias, t->bias + j, (size_t)n * sizeof *bias);
-    tile_fit(&held, 0, 0, a, b, rows, k);
-    copy_rows(floats_from(t->to, line, j), held.to, rows, n);
+    enum { LINE = 64 / sizeof(real) };
+    long turned_m = m / 4 * 4, turned_n = n / 4 * 4;
+    for (long from = 0; from < turned_m; from += LINE)
+        for (long j = 0; j < turned_n; j += 4) {
+            for (long q = j; q < j + 4; q++)
+                __builtin_prefetch((const char *)view_from(v, from + 2 * LINE, q).at);
+            for (long p = from; p < least(from + LINE, turned_m); p += 4)
+                turn_four(to + p * ld + j, ld, &v, j * v.col + p);
+        }
+    for (long j = 0; j < n; j++)
+        for (long p = j < turned_n ? turned_m : 0; p < m; p++)
+            to[p * ld + j] = view_get(&v, p, j);
 }
 #endif

@@ -4,7 +4,7 @@
  *
  *   forward    prepared, with the weight packed once for all steps: the BLAS entry packs it again in each, which takes it
  *              three times as long
- *   others     in f32 by the BLAS entry of oneDNN; in bf16, which that lacks, by gemm.h
+ *   others     in f32 by the BLAS entry of oneDNN; in bf16, which that lacks, by gemm.c
  */
 #include "../gemm.h"
 #include "../steps.h"

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * thin.h: products of pixels by channels, where channels are few; and their gradients.
+ * pointwise.c: products of rows by channels and their gradients, of Linear and of a Conv of one pixel.  Where channels are few
+ * and rows many they are made here, else in gemm.c.  The chains are the same.
  *
  * Problem.  A convolution of one pixel with 16 or 24 channels on a side has so few steps a pixel that it waits for memory, and
  * that packing, half empty tiles and copies of their edges take as long as the steps.
  *
- * Method.  The chains of gemm.h, in tiles of one vector of columns or two, of which the last one may have any number.  The many
+ * Method.  The chains of gemm.c, in tiles of one vector of columns or two, of which the last one may have any number.  The many
  * numbers are read in place, and each step of a tile fetches a line that a later tile reads: as many lines as steps are needed,
  * so memory and processor are busy together.  Of a gradient of weights the side of few channels is packed, and the other read
  * in place.  Threads split pixels, so that each is read once; in a gradient of weights they split the other side.
  *
- * Order.  That of gemm.h: the same chains.
+ * Order.  That of gemm.c: the same chains.
  *
- * Cost: that of the steps, or of memory.  Not handled: bf16, sums in blocks, more channels, numbers by lane (fused.h): gemm.h.
+ * Cost: that of the steps, or of memory.  Not handled: bf16, sums in blocks, more channels, numbers by lane (fused.h): gemm.c.
  */
-#ifndef THIN_H
-#define THIN_H
-#include "gemm.h"
+#include "pointwise.h"
+#include "tile.h"
 
 /* THIN, HELD: floats of a packed factor, of chains that wait.  WIDE, SLIM: columns of a result, of the side of few channels.
  * NEAR: bytes of pixels that are taken at once, so that the second cache has them. */
@@ -43,7 +43,7 @@ static ONE_BODY void thin_pixels(float *to, const float *a, View b, const float 
     _Alignas(64) float panels[THIN], add[WIDE] = {0};
     long i = 0;
     memcpy(add, bias, (size_t)n * sizeof *add);
-    pack(panels, TILE_COLS, TILE_COLS * k, b, k, n);
+    pack(panels, TILE_COLS * k, b, k, n);
     for (; i + TILE_ROWS <= m; i += TILE_ROWS)
         for (long j = 0; j < n; j += TILE_COLS) {
             Rest rest = {.to = {to + i * n, n}, .bias = add, .soon = a + (i + TILE_ROWS) * k, .step = LINE};
@@ -83,7 +83,7 @@ static ONE_BODY void thin_outer(const Outer *o)
     for (long p = 0; p < o->pixels; p += depth) {
         long k = least(depth, o->pixels - p), i = 0;
         const float *at = o->a + p * o->ld;
-        pack(panels, TILE_COLS, TILE_COLS * k, view_float(o->b + p * o->n, o->n, 1), k, o->n);
+        pack(panels, TILE_COLS * k, view_float(o->b + p * o->n, o->n, 1), k, o->n);
         if (o->bias)
             column_sums_on(sum, (const real *)(const void *)(o->turned ? o->b + p * o->n : at), k, o->turned ? o->n : o->ld,
                            o->turned ? o->n : o->m);
@@ -128,4 +128,27 @@ static inline void thin_gradient(Stage *st, float *dweight, float *dbias, const 
                             acc});
     }
 }
-#endif
+enum { MANY = 512 };            /* rows, beside which a copy of b for each thread is little */
+
+void point_product(Stage *st, real *y, const real *a, View b, const real *bias, long rows, long n, long k, long block)
+{
+    real none[WIDE];
+    if (rows < MANY || block < k || !is_thin(n, k)) {
+        product_to(st, y, view(a, k, 1), b, bias, rows, n, k, block);
+        return;
+    }
+    for (long j = 0; !bias && j < n; j++)
+        put(none, j, -0.0f);
+    thin_product(st, y, a, b, bias ? bias : none, rows, n, k);
+}
+
+void point_give(Stage *st, float *dw, float *db, const real *dy, const real *x, int acc, long r, long m, long n, long block)
+{
+    int thin = dw && r >= MANY && block >= r && is_slim(m, n);
+    if (thin)
+        thin_gradient(st, dw, db, dy, x, acc, r, m, n);
+    else if (dw)
+        product_give(st, dw, view(dy, 1, m), view(x, n, 1), acc, m, n, r, block);
+    if (db && !thin)
+        bias_blocks(st, db, dy, acc, r, m, block);
+}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * conv.h: the implicit product of Conv, ConvTranspose and their gradients.  Images are x[batch height width in] and y[batch
+ * convolve.c: the implicit product of Conv, ConvTranspose and their gradients.  Images are x[batch height width in] and y[batch
  * yheight ywidth out], weight is [out in/groups kheight kwidth]; ConvTranspose makes x of y.
  *
  * Problem.  A convolution is a product whose left operand would be kheight*kwidth times as large as the image.
  *
  * Method.  The product is implicit: each tap of the kernel is a product of pixels and that tap's weights, and the chains of
- * gemm.h rest in memory from tap to tap.  Taps outside the image are left out.  Those of a row of the kernel are evenly apart:
+ * gemm.c rest in memory from tap to tap.  Taps outside the image are left out.  Those of a row of the kernel are evenly apart:
  * a tile takes them as pieces of one longer chain.  Its pixels are any that read the same taps, and it reads them in place.  So
  * tiles are full at the edges of small images too.  In a gradient of weights such taps are adjacent columns.
  *
@@ -17,16 +17,15 @@
  *
  * A gradient of weights gathers the pixels of x that some columns read into panels, and packs dy once for all of them.
  *
- * Kernels of one pixel at stride 1 are products of all pixels, of matrices that lie there, small ones in thin.h.  Kernels of
- * single channels are in depthwise.h.
+ * Kernels of one pixel at stride 1 are products of all pixels, of matrices that lie there: pointwise.c.  Kernels of single
+ * channels are in depthwise.c.
  *
  * Cost: that of the product; weights are packed once for BLOCK pixels.  Not handled: few channels in a group, more than one,
  * which fill a part of a tile only.
  */
-#ifndef CONV_H
-#define CONV_H
 #include "depthwise.h"
 #include "pointwise.h"
+#include "tile.h"
 
 /* Pixels of a task, sorted by the taps that they read among `some` of a row of the kernel: key a*some + n - 1 is n taps from
  * number a on, and has pixels first[key] to end[key] - 1.  What the first tap reads lies at `at`. */
@@ -135,7 +134,7 @@ static inline void pack_taps(float *to, View w, long size, long k, long n)
         View all = view_from(w, 0, j);
         if (size < 4) {
             for (long t = 0; t < size; t++, all.at = (const real *)all.at + 1)
-                pack(to + t * k * TILE_COLS, TILE_COLS, TILE_COLS * k, all, k, some);
+                pack(to + t * k * TILE_COLS, TILE_COLS * k, all, k, some);
             continue;
         }
         if (some < TILE_COLS)
@@ -171,7 +170,7 @@ static ONE_BODY void taps(float *c, const Conv *v, int back, const real *from, V
                 for (long t = 0; !whole && t < some; t++) {
                     View w = view_from(weight, p, j);
                     w.at = (const real *)w.at + tap + t;
-                    pack(panels + t * depth * TILE_COLS, TILE_COLS, TILE_COLS * depth, w, depth, least(TILE_COLS, n - j));
+                    pack(panels + t * depth * TILE_COLS, TILE_COLS * depth, w, depth, least(TILE_COLS, n - j));
                 }
                 for (long key = 0; key < some * some; key++)
                     tiles(c + j, &l, l.first[key], l.end[key], from + p, apart, panel + key / some * depth * TILE_COLS,
@@ -179,10 +178,6 @@ static ONE_BODY void taps(float *c, const Conv *v, int back, const real *from, V
             }
     }
 }
-
-/* What becomes of the channels that each result is a sum of: blocks of so many, and the bias goes onto the tree.  sum: floats
- * in place of results, of which other devices have more. */
-typedef struct { float *sum; const real *bias; long block; } Made;
 
 /* The same of a block of channels at a time.  Subtrees wait on the stack. */
 static ONE_BODY void block_taps(float *c, const Conv *v, int back, const real *from, View weight, const Task *t, long k,
@@ -350,11 +345,10 @@ static inline void pointwise(Stage *st, real *to, const real *a, View b, const M
     if (made->sum)
         product_give(st, made->sum, view(a, k, 1), b, 0, pixels, n, k, made->block);
     else
-        pointwise_product(st, to, a, b, bias, pixels, n, k, made->block);
+        point_product(st, to, a, b, bias, pixels, n, k, made->block);
 }
 
-/* y of x, and x of y; either may have a bias. */
-static inline void convolve_on(Stage *st, real *y, const real *x, const real *weight, const Made *made, const Conv *v)
+void convolve_on(Stage *st, real *y, const real *x, const real *weight, const Made *made, const Conv *v)
 {
     long depth = v->in / v->groups, size = v->kheight * v->kwidth, pixels = v->batch * v->yheight * v->ywidth;
     if (is_pointwise(v))
@@ -365,7 +359,7 @@ static inline void convolve_on(Stage *st, real *y, const real *x, const real *we
         convolve(st, y, v, 0, x, weight, size, depth * size, made, pixels, v->out / v->groups, depth);
 }
 
-static inline void convolve_back(Stage *st, real *x, const real *y, const real *weight, const Made *made, const Conv *v)
+void convolve_back(Stage *st, real *x, const real *y, const real *weight, const Made *made, const Conv *v)
 {
     long depth = v->in / v->groups, size = v->kheight * v->kwidth, pixels = v->batch * v->height * v->width;
     if (is_pointwise(v))
@@ -376,14 +370,13 @@ static inline void convolve_back(Stage *st, real *x, const real *y, const real *
         convolve(st, x, v, 1, y, weight, depth * size, size, made, pixels, depth, v->out / v->groups);
 }
 
-static inline void convolve_weight(Stage *st, float *dweight, const real *dy, const real *x, int acc, const Conv *v)
+void convolve_weight(Stage *st, float *dweight, const real *dy, const real *x, int acc, const Conv *v)
 {
     long pixels = v->batch * v->yheight * v->ywidth;
     if (is_pointwise(v))
-        pointwise_gradient(st, dweight, NULL, dy, x, acc, pixels, v->out, v->in, pixels);
+        point_give(st, dweight, NULL, dy, x, acc, pixels, v->out, v->in, pixels);
     else if (is_depthwise(v))
         depth_gradient(st, dweight, dy, x, acc, v);
     else
         weight_gradient(st, dweight, dy, x, acc, v);
 }
-#endif
