@@ -81,4 +81,12 @@ for options in "--schedule 2bw" "--pace" "--replicas 2 --stages 1 --set train.ba
         parts "$options" "$tmp/few"
     else fault "$options: $(cat "$tmp/said")"; fi
 done
+# Kernels for convolutions of single channels come along with a job that has some
+for job in "mobilenetv2 rt/op/depthwise.c" "resnet18 rt/op/without/depthwise.c"; do
+    rm -rf "$tmp/few"
+    if ./dpgen examples/${job% *}.yaml --estimate -o "$tmp/few" >"$tmp/out" 2>"$tmp/said"; then
+        got=$(cd "$tmp/few" && find rt -name depthwise.c)
+        if [ "$got" = "${job#* }" ]; then pass; else fault "${job% *}: $got, not ${job#* }"; fi
+    else fault "${job% *}: $(cat "$tmp/said")"; fi
+done
 finish
