@@ -87,22 +87,6 @@ void tile_fit(const Rest *t, long line, long j, const Left *a, const float *b, l
         tile_any(SMALL, 2, SOME, t, line, j, a->at, a->row_step, a->col, a->apart, b, rows, k);
 }
 
-void widen(float *to, long ld, View v, long m, long n)
-{
-    for (long p = 0; p < m; p++) {
-        long at = p * v.row_step;
-        float *row = to + p * ld;
-        if (v.col == 1 && v.is_float)
-            memcpy(row, (const float *)v.at + at, (size_t)n * sizeof *row);
-        else if (v.col == 1)
-            for (long j = 0; j < n; j++)
-                row[j] = get((const real *)v.at + at, j);
-        else
-            for (long j = 0; j < n; j++)
-                row[j] = view_get(&v, p, j);
-    }
-}
-
 /* Panels of `width` columns, as pack() has them.  Rows are read whole, so that the machine sees what comes next. */
 static inline __attribute__((always_inline)) void pack_any(float *to, const long width, long size, View v, long m, long n)
 {

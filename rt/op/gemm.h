@@ -128,8 +128,6 @@ void tile_fit(const Rest *t, long line, long j, const Left *a, const float *b, l
 void tile_listed(const Rest *t, const float *a, long apart, const float *b, long rows, const Terms *k);
 /* to[n / TILE_COLS][m][TILE_COLS] = v, `size` floats from a panel to the next, and zero past its n columns. */
 void pack(float *to, long size, View v, long m, long n);
-/* to[p*ld + j] = v(p, j), m times n: fast where j is the adjacent index. */
-void widen(float *to, long ld, View v, long m, long n);
 
 /* y[m n] = a[m k] b[k n] + bias[n], NULL: none; in blocks of each of so many pieces of k (kernel.h). */
 static inline void product_in(Stage *st, real *y, View a, View b, const real *bias, long m, long n, long k, long block,

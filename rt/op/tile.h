@@ -187,6 +187,23 @@ static inline float view_get(const View *v, long i, long j)
     return v->is_float ? ((const float *)v->at)[at] : get(v->at, at);
 }
 
+/* to[p*ld + j] = v(p, j): the loop over the adjacent index is innermost. */
+static inline void widen(float *to, long ld, View v, long m, long n)
+{
+    for (long p = 0; p < m; p++) {
+        long at = p * v.row_step;
+        float *row = to + p * ld;
+        if (v.col == 1 && v.is_float)
+            memcpy(row, (const float *)v.at + at, (size_t)n * sizeof *row);
+        else if (v.col == 1)
+            for (long j = 0; j < n; j++)
+                row[j] = get((const real *)v.at + at, j);
+        else
+            for (long j = 0; j < n; j++)
+                row[j] = view_get(&v, p, j);
+    }
+}
+
 static inline Four four(const View *v, long at)
 {
     const real *x = (const real *)v->at + at;
