@@ -213,6 +213,23 @@ static int try_all(Candidate *k, Cuts *all, const Plan *before, int chunks, bool
     return i;
 }
 
+/* The next of a ladder that all limits have: 64 to 127 times a power of two.  A preview gives each chunk all memory of its
+ * device, so where chunks share one the list of a larger limit may be full of cuts that pack nowhere.  Lists of smaller limits
+ * have fewer of them, and a larger limit is to find what a smaller one does. */
+static Bytes rung_below(Bytes limit)
+{
+    Bytes unit = 1;
+    while ((limit - 1) / unit >= 128)
+        unit *= 2;
+    return (limit - 1) / unit * unit;
+}
+
+/* Is the plan at hand much slower than the first cut of the list, or is there none? */
+static bool is_far(const Candidate *k, const Cuts *list)
+{
+    return !k->best || (list->n && k->best->step - list->at[0].value > list->at[0].value / NEAR_PART);
+}
+
 void lay_out_others(Candidate *k)
 {
     Cuts all = {0};
@@ -223,10 +240,18 @@ void lay_out_others(Candidate *k)
     bool open = !k->best;
     if (expects_less(k, p)) {
         Purse *trials = trials_of(&k->ask);
-        bool ends = part_below(p, least_memory(k->m, k->stages), k->best ? k->best->step : INT64_MAX / 4, &all);
+        const int rungs = plan_chunks(p) > plan_stages(p) ? TRIES : 0;
+        Bytes *limit = least_memory(k->m, k->stages);
         k->seen = seen_new();   /* of layouts that only have to fit */
-        for (int once = 1; once >= 0; once--)
-            open &= try_all(k, &all, before, plan_chunks(p), once, trials) < all.n || !ends;
+        for (int rung = 0; rung <= rungs && k->best == before && (!rung || is_far(k, &all)); rung++) {
+            Cuts list = {0};
+            bool ends = part_below(p, limit, k->best ? k->best->step : INT64_MAX / 4, &list);
+            open &= try_all(k, &list, before, plan_chunks(p), true, trials) < list.n || !ends;
+            all = rung ? all : list;
+            for (int s = 0; s < k->stages; s++)
+                limit[s] = rung_below(limit[s]);
+        }
+        open &= try_all(k, &all, before, plan_chunks(p), false, trials) < all.n;
     }
     if (!k->best && open) {
         Plan *with = alloc(sizeof *with);
