@@ -24,7 +24,7 @@ static inline void little(void *numbers, size_t n, size_t width)
             byte = at[k], at[k] = at[width - 1 - k], at[width - 1 - k] = byte;
 }
 
-/* Bytes of f32 to `take`, as files have them.  False: it said so. */
+/* Bytes of f32 to `take`, as files have them.  False: `take` was false. */
 static inline bool little_floats(const void *x, size_t bytes, bool (*take)(void *to, const void *piece, size_t n), void *to)
 {
     uint32_t piece[1024];

@@ -19,6 +19,7 @@
 #include "ckpt.h"
 #include "data.h"
 #include "json.h"
+#include "little.h"
 #include "real.h"
 #include "safetensors.h"
 #include "weights_read.h"
@@ -288,7 +289,7 @@ static int check_names(Weights *x)
 void weights_widen(float *to, const unsigned char *from, char type, int64_t step, int64_t n)
 {
     if (type == 'f' && step == 1)
-        memcpy(to, from, (size_t)n * sizeof *to);
+        little(memcpy(to, from, (size_t)n * sizeof *to), (size_t)n, sizeof *to);
     else for (int64_t i = 0; i < n; i++)
         to[i] = type == 'h' ? half_float((uint16_t)data_bits(from + 2 * i * step, 2))
               : type == 'b' ? bf16_float((uint16_t)data_bits(from + 2 * i * step, 2))

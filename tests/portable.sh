@@ -103,17 +103,18 @@ if have "s390x" s390x-linux-gnu-gcc qemu-s390x; then
         both $type tests/models/tiny-gpt.yaml --stages 2 $data --set train.precision.compute=$type $async
         turns "$type: files of six steps" '$1 "$2/train" --quiet --steps 6 --checkpoint run --export out --gradients g \
             --record' $type
-        mv "$tmp/here/run" "$tmp/run"
+        mv "$tmp/here/run" "$tmp/here/out" "$tmp"
         for at in here there; do
             with=
             [ $at = here ] || with="CC='$big' ISA= LINK=static"
             eval make -s -j"$cores" -C "$tmp/$type.$at" $with sample >"$tmp/said" 2>&1 ||
                 fault "sample: $(head -n 1 "$tmp/said")"
         done
+        turns "$type: published weights" '$1 "$2/train" --quiet --steps 2 --no-checkpoint --hash --weights '"$tmp/out" $type
         turns "$type: text" '$1 "$2/sample" --prompt "The " --tokens 9 --weights '"$tmp/run" $type
         turns "$type: the run goes on" "cp -R $tmp/run ."' && $1 "$2/train" --quiet --steps 9 --checkpoint run \
             --resume --hash' $type
-        rm -rf "$tmp/run"
+        rm -rf "$tmp/run" "$tmp/out"
     done
     sed 's/name: head, out: C}/name: head, out: C, as: scores}/' tests/models/images.yaml >"$tmp/images.yaml"
     both images "$tmp/images.yaml" --stages 2 --schedule gpipe

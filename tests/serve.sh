@@ -123,7 +123,7 @@ first=$!
 exec 3>"$tmp/feed"
 head -c 100 "$tmp/x.f32" >&3
 while [ ! -e "$tmp/both.part" ] && kill -0 $first; do sleep 0.05; done
-refuse "another serve of one file" 1 "both.part: cannot write results: another serve writes them; wait for its end" \
+refuse "another serve of one file" 1 "both.part: cannot write results: another serve or output writes them; wait for its end" \
     timeout 60 "$tmp/s4/job" --weights "$weights" --quiet --in "$tmp/x.npy" --out "$tmp/both"
 tail -c +101 "$tmp/x.f32" >&3
 exec 3>&-

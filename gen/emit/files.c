@@ -231,7 +231,8 @@ static const Embedded *included(const char *file, const char *path)
 static bool has_depthwise(const Plan *p)
 {
     for (EACH(const Op, o, p->g->op))
-        if (text_begins(o->call, "conv") && attr_int(o, "groups") > 1 && attr_int(o, "groups") == attr_int(o, "in"))
+        if (text_begins(o->call, "conv") && attr_int(o, "groups") > 1 && attr_int(o, "groups") == attr_int(o, "in") &&
+            attr_int(o, "groups") == attr_int(o, "out"))
             return true;
     return false;
 }

@@ -237,21 +237,22 @@ void lay_out_others(Candidate *k)
     Plan *p = new_plan(k->g, k->c, k->m, k->stages, k->schedule->name, &k->ask);
     if (order(p))
         return;
-    bool open = !k->best;
+    bool open = !k->best, ends = true;
     if (expects_less(k, p)) {
         Purse *trials = trials_of(&k->ask);
         const int rungs = plan_chunks(p) > plan_stages(p) ? TRIES : 0;
         Bytes *limit = least_memory(k->m, k->stages);
         k->seen = seen_new();   /* of layouts that only have to fit */
-        for (int rung = 0; rung <= rungs && k->best == before && (!rung || is_far(k, &all)); rung++) {
+        for (int rung = 0; rung <= rungs && k->best == before && (!rung || (is_far(k, &all) && !is_spent(k))); rung++) {
             Cuts list = {0};
-            bool ends = part_below(p, limit, k->best ? k->best->step : INT64_MAX / 4, &list);
-            open &= try_all(k, &list, before, plan_chunks(p), true, trials) < list.n || !ends;
-            all = rung ? all : list;
+            const bool whole = part_below(p, limit, k->best ? k->best->step : INT64_MAX / 4, &list);
+            const bool tried = try_all(k, &list, before, plan_chunks(p), true, trials) == list.n;
+            if (rung == 0)          /* what the report says is of the limit that was asked */
+                all = list, ends = whole, open &= !tried || !whole;
             for (int s = 0; s < k->stages; s++)
                 limit[s] = rung_below(limit[s]);
         }
-        open &= try_all(k, &all, before, plan_chunks(p), false, trials) < all.n;
+        open &= try_all(k, &all, before, plan_chunks(p), false, trials) < all.n || !ends;
     }
     if (!k->best && open) {
         Plan *with = alloc(sizeof *with);

@@ -22,7 +22,7 @@
 #error "NEON of 32 bits flushes subnormals to zero: compile for VFP, as with -mfpu=vfpv3-d16"
 #endif
 
-/* Registers, and how many vectors of a tile they hold: gemm.c. */
+/* Registers, and how many vectors of a tile they hold: tile.h. */
 #if defined __AVX512F__
 enum { VECTOR = 16, TILE_ROWS = 12 };
 #elif defined __AVX__

@@ -492,7 +492,7 @@ static int results_open(Run *run)
         o->file = part_lock(o->beside, false);
         if (o->file < 0)
             return complain(STATUS_RUN, "%s: cannot write results: %s", o->beside, errno != EWOULDBLOCK ? strerror(errno)
-                            : "another serve writes them; wait for its end, or name another file");
+                            : "another serve or output writes them; wait for its end, or name another file");
     }
     return DONE;
 }
