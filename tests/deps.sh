@@ -4,6 +4,7 @@
 # tools/deps on a machine that lacks things, with an apt-get that only writes down what it is asked: it says what it installs
 # and how before it does, NO_INSTALL=1 keeps it from it, and plain make never calls it.
 . "$(dirname "$0")/lib.sh"
+unset NO_INSTALL          # a check of somebody who sets it
 mkdir "$tmp/bin"
 program() { printf '#!/bin/sh\n%s\n' "$2" >"$tmp/bin/$1"; chmod +x "$tmp/bin/$1"; }
 program id 'echo ${ID:-0}'
