@@ -5,7 +5,7 @@
  *     npy FILE i4|f4 LOW HIGH DIM...      whole numbers, or floats, from LOW to below HIGH
  *
  * The numbers come from a linear congruential generator (Knuth, The Art of Computer Programming, volume 2, 3.3.4) that
- * starts from the file's name: the same file everywhere.  Little-endian machines only, as all of the runtime.
+ * starts from the file's name: the same file everywhere.  Little-endian machines only.
  */
 #include <stdint.h>
 #include <stdio.h>

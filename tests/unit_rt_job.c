@@ -141,7 +141,7 @@ static void step(Stage *st)
     step_end(st, A(0));
 }
 
-static char two[] = "2", *patience = two;
+static char two[] = "2", *silence = two;
 
 static int run_job(void *at)
 {
@@ -152,7 +152,7 @@ static int run_job(void *at)
     const Job job = {.name = "tiny", .kernels = "none", .key = "key", .model = "m", .plan = "p", .stages = 1,
                      .stage = &stage, .batch = 1, .micro = 1, .groups = 1, .steps = 1, .tokens = 1, .lr = 1};
     char quiet[] = "--quiet", log[] = "--log", train[] = "train", dog[] = "--watchdog";
-    char *argv[] = {train, quiet, log, at, dog, patience, NULL};
+    char *argv[] = {train, quiet, log, at, dog, silence, NULL};
     int status = job_main(&job, 6, argv);
     if (status)
         return status;
@@ -189,7 +189,7 @@ int main(void)
     norm = 2.5;
     asleep = 600000000;
     check(in_child(run_job, null, said, sizeof said) == 0, "the watchdog of 2 s after 0.6 s: %s", said);
-    patience = (char[]){"2305843009213693952"};
+    silence = (char[]){"2305843009213693952"};
     check(in_child(run_job, null, said, sizeof said) == 0, "the watchdog of 2^61 s after 0.6 s: %s", said);
     asleep = 0;
     logs("portable kernels hold nothing", "\"library_bytes\":0,", true);

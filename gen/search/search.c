@@ -316,7 +316,7 @@ static Plan *search_lengths(const Options *x, const Model *m, const Ask *ask, Pl
         with.more = (m->train.micro - few->train.micro) / m->plan.replicas;
         Room *lists = mem_room();
         Plan *p = search_whole(&quiet, few, &with, failed);
-        if (p)                  /* its cuts, fates and targets are in no room */
+        if (p)                  /* its cuts, fates and targets are in no room, and nothing else of it is read */
             mem_drop_since(lists);
         Plan *best = p ? lengthened(&quiet, m, p) : NULL;
         if (best && x->dump)
