@@ -87,13 +87,12 @@ static int explain_model(const Options *x, const Model *m)
     return view_explain(stdout, plan_or_stop(x, m), x->what, x->next);
 }
 
-/* Nobody has measured this model here.  It is planned by estimates first, so that what fits nowhere is said at once; then
- * measured, and planned again until the micro-batch that is chosen is one that was measured. */
+/* Nobody has measured this model here: it is measured, and planned until the micro-batch that is chosen was measured. */
 static Plan *plan_measured(const Options *x, const Model *m)
 {
     Options with = *x;
     const char *file = profile_name(m);
-    Plan *p = plan_or_stop(x, m);
+    Plan *p = NULL;
     out_check(x->out);
     profile_begin(file);
     bool there = access(file, F_OK) == 0;           /* another dpgen may have measured in between */
@@ -247,7 +246,7 @@ static int generate(const Options *x, const Model *m)
     if (!m->data.format && !x->dump && !target_of(d)->paced && !x->library && !infers(m))
         fail(EXIT_MODEL, "%s has no section data: there is nothing to train on", m->path);
     bool measure = !x->times && !x->estimate && !x->dump && !x->from && !profile_cannot(m);
-    const Plan *p = measure ? plan_measured(x, m) : plan_or_stop(x, m);
+    const Plan *p = plan_or_stop(x, m);         /* by estimates, if it is measured: what fits nowhere is said at once */
     if (x->dump)
         return 0;
     if (!infers(m) && !p->g->timed && !learns(p->g))
@@ -256,6 +255,8 @@ static int generate(const Options *x, const Model *m)
     if (p->g->timed)
         fail(EXIT_MODEL, "%s: a graph of another system has times and bytes, and no kernels: it can be planned, not generated",
              x->from);
+    if (measure)
+        p = plan_measured(x, m);
     /* A profile measures stages beside each other, and not how long one waits for a core that another has. */
     long cores = sysconf(_SC_NPROCESSORS_ONLN), threads = (long)cost_threads(p->m, p->devices);
     if (p->c->profile && !transport_of(p->m)->ranks && threads > cores && !p->m->cores)

@@ -94,7 +94,8 @@ refuse "a literal that is no float" 3 "far.txt:[0-9]*:[0-9]*: error: '0x1p+200' 
 
 sed '$s/.*/data: {train: {format: npy, arrays: {a: a.npy, b: b.npy}}}/' "$tmp/bare.yaml" >"$tmp/bare-data.yaml"
 refuse "a job without parameters" 3 "bare-data.yaml:5:9: error: no line of the graph has a parameter that learns" \
-    ./dpgen "$tmp/bare-data.yaml" --estimate -o "$tmp/out"
+    ./dpgen "$tmp/bare-data.yaml" -o "$tmp/out"
+[ ! -e "$tmp/bare-data.cpu.profile" ] && pass || fault "a job without parameters is measured before it is refused"
 
 refuse "no such file" 2 nowhere ./dpgen "$tmp/nowhere.yaml" -o "$tmp/out"
 refuse "a folder" 2 directory ./dpgen "$tmp" -o "$tmp/out"
