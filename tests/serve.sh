@@ -122,7 +122,7 @@ timeout 60 "$tmp/s2/job" --weights "$weights" --quiet --out "$tmp/both" <"$tmp/f
 first=$!
 exec 3>"$tmp/feed"
 head -c 100 "$tmp/x.f32" >&3
-while [ ! -e "$tmp/both.part" ] && kill -0 $first; do sleep 0.05; done
+while [ ! -s "$tmp/both.part" ] && kill -0 $first; do sleep 0.05; done        # its first results: it has the lock
 refuse "another serve of one file" 1 "both.part: cannot write results: another serve or output writes them; wait for its end" \
     timeout 60 "$tmp/s4/job" --weights "$weights" --quiet --in "$tmp/x.npy" --out "$tmp/both"
 tail -c +101 "$tmp/x.f32" >&3
