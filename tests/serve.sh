@@ -270,6 +270,12 @@ refuse "an output that is a loss" 3 "output loss is a loss, one number of a micr
 refuse "an output that is not there" 3 "scoers" model --mode infer --set model.outputs=scoers
 refuse "a schedule with a backward" 3 "has no backward, and schedule 1f1b orders one" model --mode infer --schedule 1f1b
 expect "the schedule of a file for training is passed over" model --mode infer --set plan.stages=2
+printf '0F0,0F1,0B0,0B1\n' >"$tmp/table.csv"
+for given in "schedule: interleaved, group: 2" "schedule: hanayo, waves: 2" "order: $tmp/table.csv" "offload: ['a*']" \
+        "recompute: [main]" "offload: [main], constraints: [{keep: side}]"; do
+    sed "s|schedule: gpipe|$given|" "$tmp/net.yaml" >"$tmp/trained.yaml"
+    expect "$given: passed over" ./dpgen plan "$tmp/trained.yaml" --mode infer --estimate
+done
 refuse "a schedule without one" 3 "schedule stream has forwards alone, and this job trains" model --schedule stream
 refuse "several replicas" 3 "plan.replicas asks for several" model --mode infer --replicas 2 --set train.batch.groups=2
 refuse "rows that are divided" 3 "all rows on each device" model --mode infer --set plan.tensor=2 --set plan.positions=divided

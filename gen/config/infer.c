@@ -22,7 +22,7 @@ static void check_plan(const Model *m, bool asked)
     if (p->widths.n || p->widths_auto)
         bad(p->mode_at, "delete plan.widths", "plan.mode: infer has one device a stage, and plan.widths asks for copies");
     const char *what = p->widths.n ? NULL : p->replicas > 1 || p->replicas_auto ? "plan.replicas"
-        : p->map.n || p->chunks > 1 || p->chunks_auto ? "plan.chunks" : NULL;
+        : (p->map.n && !p->table) || (p->chunks_said && (p->chunks > 1 || p->chunks_auto)) ? "plan.chunks" : NULL;
     if (what)
         bad(p->mode_at, strf("set %s to 1", what), "plan.mode: infer has one pipeline, of one chunk a stage, and %s asks "
             "for several", what);
@@ -59,11 +59,17 @@ static void infer(Model *m)
     const Schedule *k = schedules;
     while (!k->infers)
         k++;
-    p->schedule = k->name;
+    p->schedule = k->name;                      /* and not what another schedule brought */
+    p->table = NULL;
+    p->map = (Ints){0};
+    p->chunks = 1;
+    p->group = p->waves = 0;
     p->any_row = false;
     p->warmup = WARMUP_A;
     p->recompute = RECOMPUTE_NONE;
     p->offload = OFFLOAD_NONE;
+    p->disk = false;
+    p->names = p->away = p->keep = (Strs){0};       /* operators that no output depends on may be named there */
 }
 
 void model_mode(Model *m, Node *root)
@@ -85,7 +91,8 @@ void model_mode(Model *m, Node *root)
                         "plan.mode: infer trains nothing, and %s is of training", unread[i]);
             }
         }
-        check_plan(m, said_in(root, mode) || !said_in(root, node_at(root, "plan.schedule")));
+        const Node *schedule = node_at(root, m->plan.table ? "plan.order" : "plan.schedule");
+        check_plan(m, said_in(root, mode) || !said_in(root, schedule));
         infer(m);
         return;
     }
