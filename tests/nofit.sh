@@ -44,6 +44,8 @@ done
 chunks="$models/tiny-gpt.yaml -D L=1 --stages 2 --schedule interleaved --recompute auto"
 report "tiny-gpt, two chunks a device" 60KiB $chunks
 if [ "${more%KiB}" -le 225 ]; then pass; else fault "tiny-gpt, two chunks a device: $more is promised, and 225 KiB do"; fi
+refuse "tiny-gpt, two chunks, prices of an answer that is not the best (SAN=1)" 4 "fits: --limit $more" within 40 \
+    ./dpgen plan $chunks --estimate --limit 150KiB
 for kib in 226 231 238 247 ${SLOW:+$(seq 228 2 260)}; do
     expect "tiny-gpt, two chunks a device, $kib KiB" within 40 ./dpgen plan $chunks --estimate --limit ${kib}KiB
 done

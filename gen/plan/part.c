@@ -516,17 +516,25 @@ typedef struct {
     Bytes *share;
     Question q;                 /* of the best answer, and the room of its prices */
     Answer best;
-    Room *room;
+    Room *room, *behind;        /* behind: of the last question, where its answer is not the best */
     Ns alone;                   /* the step that the first answer expects */
     Bytes over;                 /* by the device that is over most; INT64_MAX: no answer */
 } Sharing;
+
+static void share_done(Sharing *x)
+{
+    if (x->behind)
+        mem_drop(x->behind);
+    x->behind = NULL;
+}
 
 /* One more question.  Of those that fit the fastest stays, else the one that is over least; with the bound of the first.  What
  * is slower than the cutoff replaces nothing.  False: there is no answer. */
 static bool try_shares(const Plan *p, Sharing *x, Question *q, Answer *a, bool *better)
 {
-    Room *spare;
-    bool first = !x->room, found = put(x->k, p, x->cut, x->limit, x->share, x->best.last, q, a, &spare);
+    Room *room;
+    share_done(x);
+    bool first = !x->room, found = put(x->k, p, x->cut, x->limit, x->share, x->best.last, q, a, &room);
     const Ns bound = first ? a->bound : x->best.bound;          /* later ones are of smaller limits */
     const Bytes *need = found ? needs(p, q, a) : NULL;
     Bytes over = found ? INT64_MIN : INT64_MAX;
@@ -536,17 +544,17 @@ static bool try_shares(const Plan *p, Sharing *x, Question *q, Answer *a, bool *
     const bool slow = p->ask.effort.cutoff > 0 && found && a->value > p->ask.effort.cutoff;
     *better = first || (!slow && (fits ? a->value < x->best.value : over < x->over));
     if (*better) {
-        Room *old = x->room;
+        if (x->room)
+            mem_drop(x->room);
         x->over = over;
         x->best = *a;
         x->q = *q;
-        x->room = spare;
-        spare = old;
+        x->room = room;
+    } else {
+        x->behind = room;
     }
     x->best.bound = bound;
     x->alone = x->alone > 0 || !found ? x->alone : a->value;
-    if (spare)
-        mem_drop(spare);
     return found;
 }
 
@@ -605,6 +613,7 @@ int part(Plan *p, const Bytes *limit)
     Sharing x = {.k = planner, .cut = cut, .limit = limit};
     bool several = plan_chunks(p) * plan_ways(p) > plan_stages(p);
     bool found = several ? share(p, &x) : put(planner, p, cut, limit, NULL, NULL, &x.q, &x.best, &x.room);
+    share_done(&x);
     const Answer a = x.best;
     p->predicted = (Proof){.note = plan_ways(p) > 1 ? NULL : a.note};
     p->shortfall = (Shortfall){.device = -1};
