@@ -17,7 +17,8 @@
 #           Makefile, $@ and the @ in front of a recipe are make's
 # numbers   budgets of the rooms that search: in gen/budgets.h, at most 55, each with its reason; sizes and formats are
 #           named here
-# headers   a file of gen/ opens with its name; an include guard is the name of its file in capitals, or ends with it
+# headers   a file of gen/ opens with its name; an include guard is the name of its file in capitals, or ends with it; folders
+#           of -I in rt/ have no name twice
 # tables    gen/ compares no word of schedules.def, planners.def or targets.def: what differs is a column there
 # names     words that docs/glossary.md forbids are no identifiers of gen/ and rt/; those that it gives one file name no field
 #           and no type elsewhere
@@ -136,6 +137,10 @@ owned && FNR == 4 && !licensed { bad(1, "no SPDX-License-Identifier in the first
     titled = 1
     if (index($0, " * " name ": ") != 1) bad(FNR, "the header opens with the name of the file: " name ": ...")
 }
+FNR == 1 && path ~ /^rt\/(op\/|sample\/)?[^\/]+\.[ch]$/ {        # folders of -I
+    if (name in folder) bad(1, name " of " folder[name] " too: which one #include means is not said")
+    folder[name] = path
+}
 path ~ /^(gen|rt|tests)\/.*\.h$/ && /^#ifndef [A-Z0-9_]+_H$/ && $2 !~ ("(^|_)" guard "$") {
     bad(FNR, "include guard " $2 ", " guard " expected")
 }
@@ -231,11 +236,13 @@ lint() {
     [ "$failed" -eq 0 ]
 }
 
-# offence FILE REASON TEXT: lint must give this reason.
+# offence FILE REASON TEXT [FILE]: lint must give this reason; the text stands in both files.
 offence() {
     rm -rf "$tmp/tree"
-    mkdir -p "$tmp/tree/$(dirname "$1")"
-    printf '%b' "$3" >"$tmp/tree/$1"
+    for file in "$1" ${4:-}; do
+        mkdir -p "$tmp/tree/$(dirname "$file")"
+        printf '%b' "$3" >"$tmp/tree/$file"
+    done
     (cd "$tmp/tree" && lint) >"$tmp/said"
     if grep -q -F -- "$2" "$tmp/said"; then right=$((right + 1)); return; fi
     wrong=$((wrong + 1))
@@ -292,6 +299,8 @@ self_test() {
     offence gen/a.c "1 passed, 0 failed" "/* SPDX-Licen""se-Identifier: Apache-2.0\n *\n * a.c: x\n *\n * y\n */\n"
     offence gen/a_b.h "a_b.h:2: include guard B_H, A_B_H expected" "$spdx\n#ifndef B_H\n"
     offence rt/cuda/a.h "1 passed, 0 failed" "$spdx\n#ifndef CUDA_A_H\n"
+    offence rt/op/a.h "a.h:1: a.h of rt/a.h too" "$spdx\n" rt/a.h
+    offence rt/op/a.h "2 passed, 0 failed" "$spdx\n" rt/cuda/a.h
     offence gen/a.c "a.c:2: a word of a table" "$spdx\nif (!strcmp(d->kind, \"cuda\"))\n"
     offence gen/a.c "a.c:2: said: docs/glossary.md" "$spdx\nint f(int said);\n"
     offence rt/a.c "a.c:2: Lack: docs/glossary.md" "$spdx\nLack x;\n"

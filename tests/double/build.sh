@@ -28,11 +28,9 @@ for real in f32 bf16; do
         [ -e rt/cuda/$name.c ] || cp $made/$name.o $to
     done
     objcopy --redefine-sym step_begin=run_step_begin $to/action.o
-    for object in $made/fold.o $made/op/*.o; do
-        case $object in
-            */op/start.o) ;;
-            *) objcopy --redefine-syms=$to/names $object $to/$(basename $object) ;;
-        esac
+    for file in rt/fold.c rt/op/*.c; do
+        name=$(basename $file .c)
+        [ $name = start ] || objcopy --redefine-syms=$to/names build/$real/${file%.c}.o $to/$name.o
     done
     # compiled FILE...: OUTPUT and what it is made of
     {
