@@ -122,7 +122,8 @@ bool size_attention(Sizer *z)
     int64_t heads = attr_int(z->o, "heads"), kv = attr_find(z->o, "kv_heads") ? attr_int(z->o, "kv_heads") : heads;
     if (heads % kv)
         return refuse(z, NULL, "%lld heads cannot share %lld heads of keys", (Num)heads, (Num)kv);
-    if (q->n != 3 || k->n != 3 || !shape_same(k, v) || q->d[0] != k->d[0] || q->d[2] / heads != k->d[2] / kv || k->d[2] % kv)
+    const int64_t each = heads / kv;
+    if (q->n != 3 || k->n != 3 || !shape_same(k, v) || q->d[0] != k->d[0] || q->d[2] / each != k->d[2] || q->d[2] % each)
         return refuse(z, NULL, "q, k, v need one batch and width%s: %s, %s, %s", kv < heads ? " of a head" : "",
                       shape_text(q), shape_text(k), shape_text(v));
     if (kv < heads && z->o->row == row_find("Attention"))
