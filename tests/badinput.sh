@@ -99,6 +99,8 @@ refuse "a job without parameters" 3 "bare-data.yaml:5:9: error: no line of the g
 
 refuse "no such file" 2 nowhere ./dpgen "$tmp/nowhere.yaml" -o "$tmp/out"
 refuse "a folder" 2 directory ./dpgen "$tmp" -o "$tmp/out"
+ln -s gone "$tmp/leads-nowhere"
+refuse "a link that leads nowhere" 2 "No such file.*; a model is" ./dpgen check "$tmp/leads-nowhere"
 # whatever a file is for: status 2, its name, the reason, a remedy
 unreadable() {          # REMEDY COMMAND...: with a name behind it
     remedy=$1

@@ -34,9 +34,10 @@ static const char *beside(const char *path)
     for (int i = 0; i < n; i++) {
         const char *other = entry[i]->d_name;
         size_t k = stem_of(other);
-        if (!strcmp(other + k, name + stem))
+        bool itself = !strcmp(other, name);             /* a link that leads nowhere */
+        if (!itself && !strcmp(other + k, name + stem))
             *PUSH(&names) = strf("%.*s", (int)k, other);
-        if (k == stem && !strncmp(other, name, k))
+        if (!itself && k == stem && !strncmp(other, name, k))
             same = strf("%s%s", folder, other);
         free(entry[i]);
     }
