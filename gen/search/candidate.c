@@ -200,8 +200,8 @@ static bool has_shared_devices(const Candidate *k)
 
 bool candidate_is_open(const Candidate *k)
 {
-    return k->best && k->best->step > k->proof.bound && is_free(k) && k->m->plan.offload == OFFLOAD_AUTO &&
-        !k->ask.choice.no_offload;
+    return k->best && k->best->step > k->proof.bound && is_exact(k) && !k->ask.effort.first_fit &&
+        k->m->plan.offload == OFFLOAD_AUTO && !k->ask.choice.no_offload;
 }
 
 static bool chose_cuts(const Candidate *k)

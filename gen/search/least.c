@@ -237,6 +237,24 @@ Bytes least_limit(const Options *x, const Model *m)
     return least_of(&l);
 }
 
+/* The plan of least bytes, faster where these limits leave it room: its cuts with prices of their fates, then cuts near them. */
+static Plan *hasten(const Least *l, Plan *p)
+{
+    Ints *cuts = alloc(sizeof *cuts);
+    if (l->m != l->full || !part_cuts(p, cuts))
+        return p;
+    Candidate k = {.x = l->x, .g = p->g, .c = p->c, .m = p->m, .stages = plan_stages(p), .schedule = schedule_of(p->schedule),
+                   .key = p->key, .ask = {.choice = p->ask.choice, .work = purse_new(NULL, FIRST_WORK),
+                                          .layouts = purse_new(NULL, SEARCH_STEPS)}};
+    k.ask.choice.cuts = cuts;
+    candidate_finish(&k);
+    k.best = k.best && better(k.best, p) ? k.best : p;
+    k.ask.choice.cuts = NULL;
+    polish_above(&k, 0);
+    k.best->proof = p->proof;
+    return k.best;
+}
+
 Plan *least_plan(const Options *x, const Model *m, Bytes *least)
 {
     const bool scaled = !are_equal(m);
@@ -246,7 +264,7 @@ Plan *least_plan(const Options *x, const Model *m, Bytes *least)
     *least = scaled ? 0 : fits ? fits : -1;
     if (!l.best || fits > l.most)
         return NULL;
-    Plan *p = under_limits(l.best, m);
+    Plan *p = hasten(&l, under_limits(l.best, m));
     p->proof.bound = 0;         /* it was of smaller limits */
     p->proof.note = "the plan of least bytes: the search for faster plans found none";
     return p;

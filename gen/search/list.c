@@ -545,7 +545,7 @@ static void polish_best(Search *s)
         return;
     Purse *before = k->ask.work;
     Ns bound = k->proof.bound;
-    k->ask.work = purse_new(NULL, QUESTION_WORK);
+    k->ask.work = purse_new(NULL, FIRST_WORK);
     polish_above(k, k->proof.value);
     k->ask.work = before;
     k->proof.bound = bound < k->proof.bound ? bound : k->proof.bound;
