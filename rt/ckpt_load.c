@@ -20,7 +20,7 @@
 #include "json.h"
 #include "safetensors.h"
 #include "sha256.h"
-#include "weights.h"
+#include "weights_read.h"
 
 enum { NAME = 512 };
 
@@ -547,16 +547,40 @@ static void say_fresh(const Run *run, const char *path)
                  t.at);
 }
 
-/* Of a checkpoint: of any job with these parameters, whatever its data and batches. */
+static int by_parameter(const void *name, const void *item)
+{
+    return strcmp(name, ((const Item *)item)->state->name);
+}
+
+/* A parameter of the job, or a state of one, whose name has a word more. */
+static bool has_taker(const Run *run, const char *entry)
+{
+    char name[NAME];
+    snprintf(name, sizeof name, "%s", entry);
+    for (char *end = name + strlen(name); end; end = strrchr(name, '.')) {
+        *end = 0;
+        if (bsearch(name, run->parameter, (size_t)run->parameters, sizeof *run->parameter, by_parameter))
+            return true;
+    }
+    return false;
+}
+
+/* Of a checkpoint: of any job with these parameters, whatever its data and batches.  A job that infers has not all that was
+ * trained; adapters it has, or what it has learnt is lost. */
 static int weights_of_checkpoint(Run *run, const char *dir)
 {
     Index x = {.job = run->job, .step = -1, .batch = -1, .micro = -1, .groups = -1, .best = -1};
+    const Weights all = {.job = run->job};
     snprintf(x.dir, sizeof x.dir, "%s", dir);
     int status = open_index(&x);
-    for (int i = 0; i < run->count && status == DONE; i++) {
-        status = load_worker(&run->worker[i], &x, 1u << STATE_PARAM, false);
-        start_versions(&run->worker[i]);
+    for (int i = 0; i < x.entries && status == DONE; i++) {
+        const char *name = x.entry[i].name;
+        bool may = run->job->outputs && (run->job->adapter || !strstr(name, ".lora_"));
+        if (!may && !has_taker(run, name) && !(job_parts.described && job_parts.described->ignored(&all, name)))
+            status = weights_untaken(dir, name);
     }
+    for (int i = 0; i < run->count && status == DONE; i++)
+        status = load_worker(&run->worker[i], &x, 1u << STATE_PARAM, false);
     close_index(&x);
     return status;
 }
@@ -568,10 +592,8 @@ int ckpt_weights(Run *run, const char *path)
     int status = weights_one_list(path, found);
     if (run->main && status == DONE)
         say_fresh(run, path);
-    if (status == DONE && found[0] && !strcmp(found[0], "index.json"))
-        return weights_of_checkpoint(run, path);
     if (status == DONE)
-        status = weights_read(run, path);
+        status = found[0] && !strcmp(found[0], "index.json") ? weights_of_checkpoint(run, path) : weights_read(run, path);
     if (status == DONE && run->opt.adapter)
         status = job_parts.adapters->read(run, run->opt.adapter);
     for (int k = 0; k < run->count && status == DONE; k++)

@@ -245,6 +245,12 @@ static Listed *adapter(const Weights *x, const StateInfo *s)
     return s->files == FILES_MAY ? weights_prefixed(x, s->name) : NULL;
 }
 
+int weights_untaken(const char *from, const char *tensor)
+{
+    return complain(STATUS_STALE, "%s: no parameter takes tensor `%s`: is it another model?  If it is not wanted, name it in "
+                    "the model file, weights: {ignore: [...]}", from, tensor);
+}
+
 /* Every parameter of the whole job has a tensor, and every tensor of a folder a parameter; a file by itself may hold more. */
 static int check_parameter(Weights *x, const StateInfo *s)
 {
@@ -279,8 +285,7 @@ static int check_names(Weights *x)
         }
     for (int i = 0; i < x->tensors && x->index != x->path; i++)
         if (!x->tensor[i].used && !(job_parts.described && job_parts.described->passes(x, &x->tensor[i])))
-            return complain(STATUS_STALE, "%s: no parameter takes tensor `%s`: is it another model?  If it is not wanted, "
-                            "name it in the model file, weights: {ignore: [...]}", x->index, x->tensor[i].name);
+            return weights_untaken(x->index, x->tensor[i].name);
     return DONE;
 }
 

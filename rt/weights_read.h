@@ -32,5 +32,6 @@ int weights_find_tensor(Weights *x, const Listed *listed, Shard **shard, const S
 void weights_widen(float *to, const unsigned char *from, char type, int64_t step, int64_t n);
 const unsigned char *weights_numbers(const Shard *shard, const SafeTensor *t);
 int weights_refuse(const SafeFile *f, const SafeTensor *t, const Published *p, bool adapter);   /* its shape */
+int weights_untaken(const char *from, const char *tensor);      /* status 5: the job has no parameter for it */
 int weights_parameter(Weights *x, Worker *w, const StateInfo *s);
 #endif

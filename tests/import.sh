@@ -371,6 +371,13 @@ peft page "$adapt" ''
 printf '{"lora_alpha": 4,%4073s"r": 2' '' >"$tmp/page/adapter_config.json"
 take "one that ends with its page" "adapter_config.json: byte 4096: a comma or } is expected" page
 
+# Beside a checkpoint they are read as beside published weights.  A job without them would lose what they have learnt.
+adapted() { run lora --weights "$1" --adapter "$tmp/peft" --steps 0 --no-checkpoint --hash; }
+expect "a checkpoint with adapters" run lora --weights "$tmp/llama.in" --steps 1 --checkpoint "$tmp/lora.run"
+expect "adapters beside a checkpoint" test "$(adapted "$tmp/lora.run/step-000001")" = "$(adapted "$tmp/llama.in")"
+try "a checkpoint with adapters that the job has not" "step-000001: no parameter takes tensor .*lora_A.weight" llama \
+    --weights "$tmp/lora.run/step-000001"
+
 # ---- section weights --------------------------------------------------------------------------------------------------
 slip() {        # WHAT TEXT SED: of phi3's model file
     sed "$3" "$tmp/phi3.yaml" >"$tmp/slip.yaml"
