@@ -412,7 +412,8 @@ void mem_unplaced(Plan *p)
         measure(p, d, mem_now());
 }
 
-static void mem_device(Plan *p, int device)
+/* most: no arena need be lower. */
+static void mem_device(Plan *p, int device, Bytes most)
 {
     Room *scratch = mem_room(), *room = mem_in(scratch);
     Mem m = measure(p, device, room);
@@ -420,7 +421,7 @@ static void mem_device(Plan *p, int device)
         unroll(&m);
     find_items(&m);
     Place *place = alloc(sizeof *place * (size_t)(m.item.n + 1));
-    p->dev.at[device].arena = mem_place(&m, place);
+    p->dev.at[device].arena = mem_place(&m, most, place);
     mem_in(room);
     take_places(&m, place);
     set_slots(&m, &p->dev.at[device].list);
@@ -446,13 +447,30 @@ static bool host_over(Plan *p)
     return false;
 }
 
+/* The device that is expected to lack most. */
+static int fullest(const Plan *p)
+{
+    Bytes *need = alloc(sizeof *need * (size_t)p->devices);
+    int found = 0;
+    keep_needs(p, need);
+    for (int d = 1; d < p->devices; d++)
+        if (need[d] - p->m->devices.at[d].memory > need[found] - p->m->devices.at[found].memory)
+            found = d;
+    return found;
+}
+
 /* needs: what lower filled.  fills: offsets, owner intervals, slot counts, literal slots; arena, bound, state, peak.
  * fails: a device's arena is over its limit, nofit_device and nofit_need say which and how much; or a host, nofit_host. */
 int mem(Plan *p)
 {
-    int over = 0;
-    for (int d = 0; d < p->devices; d++) {
-        mem_device(p, d);
+    int over = 0, first = p->ask.effort.any_arena ? fullest(p) : 0;
+    double part = 1;
+    for (int i = 0; i < p->devices; i++) {
+        int d = i == 0 ? first : i <= first ? i - 1 : i;
+        const Bytes memory = p->m->devices.at[d].memory;
+        mem_device(p, d, (Bytes)((double)memory * part));
+        if (p->ask.effort.any_arena && (double)p->dev.at[d].arena > (double)memory * part)
+            part = (double)p->dev.at[d].arena / (double)memory;
         p->dev.at[d].limit = transport_limit(p, d);
         if (p->dev.at[d].arena > p->dev.at[d].limit && !over && !p->ask.effort.any_arena) {
             over = 1;
