@@ -447,26 +447,13 @@ static bool host_over(Plan *p)
     return false;
 }
 
-/* The device that is expected to lack most. */
-static int fullest(const Plan *p)
-{
-    Bytes *need = alloc(sizeof *need * (size_t)p->devices);
-    int found = 0;
-    keep_needs(p, need);
-    for (int d = 1; d < p->devices; d++)
-        if (need[d] - p->m->devices.at[d].memory > need[found] - p->m->devices.at[found].memory)
-            found = d;
-    return found;
-}
-
 /* needs: what lower filled.  fills: offsets, owner intervals, slot counts, literal slots; arena, bound, state, peak.
  * fails: a device's arena is over its limit, nofit_device and nofit_need say which and how much; or a host, nofit_host. */
 int mem(Plan *p)
 {
-    int over = 0, first = p->ask.effort.any_arena ? fullest(p) : 0;
-    double part = 1;
-    for (int i = 0; i < p->devices; i++) {
-        int d = i == 0 ? first : i <= first ? i - 1 : i;
+    int over = 0;
+    double part = 1;            /* of its memory that the fullest arena takes so far, where it may be larger */
+    for (int d = 0; d < p->devices; d++) {
         const Bytes memory = p->m->devices.at[d].memory;
         mem_device(p, d, (Bytes)((double)memory * part));
         if (p->ask.effort.any_arena && (double)p->dev.at[d].arena > (double)memory * part)
