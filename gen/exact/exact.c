@@ -470,16 +470,18 @@ static Ns fill(ExactSearch *s, Ns most)
 static void try_any(ExactSearch *s)
 {
     bool step = s->x->step;
-    /* Bisects the time of the longest chunk with fill(). */
-    Ns low = 0, high = fill(s, NEVER - 1);
+    Ns low = 0, high = NEVER;   /* of the longest chunk; runs of large graphs without a bound of time cost all of the work */
     for (int c = 0; c < s->q->chunks; c++)
         low += facts_time(s->x, c, 0, s->q->n - 1) / s->q->chunks / s->q->chunks;
+    for (Ns more = low / TRIES, most = low; high == NEVER && most < NEVER - 1; more *= ROUNDS) {
+        low = most;
+        most = s->q->n <= OPS_SOME || more / s->q->chunks > low ? NEVER - 1 : low + more;
+        high = fill(s, most);
+    }
     for (int i = 0; i < HALVINGS && high != NEVER && !prices_spent(s->q->prices) && high - low > low / 256; i++) {
         Ns mid = low + (high - low) / 2, worst = fill(s, mid);
-        if (worst == NEVER)
-            low = mid;
-        else
-            high = worst;
+        low = worst == NEVER ? mid : low;
+        high = worst == NEVER ? high : worst;
     }
     s->x->step = false;
     s->r->runs = 0;

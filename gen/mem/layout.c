@@ -200,13 +200,12 @@ Purse *trials_of(const Ask *ask)
     return ask->trials ? ask->trials : purse_new(NULL, SEARCH_STEPS);
 }
 
-Bytes mem_place(Mem *m, Place *place)
+Bytes mem_place(Mem *m, Bytes most, Place *place)
 {
     Layout best = place_layout(m);
     if (!seen_layout(m, &best)) {
         /* Scratch of the search takes a hundred times the room of the layout. */
-        Bytes bound = m->p->dev.at[m->device].bound, most = m->p->m->devices.at[m->device].memory;
-        Bytes least = bound, low = bound + bound / 100, enough = bound + bound / 100 * 3;
+        Bytes bound = m->p->dev.at[m->device].bound, least = bound, low = bound + bound / 100, enough = bound + bound / 100 * 3;
         const bool trial = m->p->ask.trials;
         Purse *steps = trial ? m->p->ask.trials : m->p->ask.layouts;
         bool spent = purse_left(steps) < LAYOUT_STEPS;

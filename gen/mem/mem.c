@@ -412,7 +412,8 @@ void mem_unplaced(Plan *p)
         measure(p, d, mem_now());
 }
 
-static void mem_device(Plan *p, int device)
+/* most: no arena need be lower. */
+static void mem_device(Plan *p, int device, Bytes most)
 {
     Room *scratch = mem_room(), *room = mem_in(scratch);
     Mem m = measure(p, device, room);
@@ -420,7 +421,7 @@ static void mem_device(Plan *p, int device)
         unroll(&m);
     find_items(&m);
     Place *place = alloc(sizeof *place * (size_t)(m.item.n + 1));
-    p->dev.at[device].arena = mem_place(&m, place);
+    p->dev.at[device].arena = mem_place(&m, most, place);
     mem_in(room);
     take_places(&m, place);
     set_slots(&m, &p->dev.at[device].list);
@@ -451,8 +452,12 @@ static bool host_over(Plan *p)
 int mem(Plan *p)
 {
     int over = 0;
+    double part = 1;            /* of its memory that the fullest arena takes so far, where it may be larger */
     for (int d = 0; d < p->devices; d++) {
-        mem_device(p, d);
+        const Bytes memory = p->m->devices.at[d].memory;
+        mem_device(p, d, (Bytes)((double)memory * part));
+        if (p->ask.effort.any_arena && (double)p->dev.at[d].arena > (double)memory * part)
+            part = (double)p->dev.at[d].arena / (double)memory;
         p->dev.at[d].limit = transport_limit(p, d);
         if (p->dev.at[d].arena > p->dev.at[d].limit && !over && !p->ask.effort.any_arena) {
             over = 1;

@@ -57,7 +57,7 @@ void  mem_bound(Mem *m);                            /* fills dev[].bound, live, 
 /* unpooled.c: every buffer of every micro-batch by itself, buffers in order */
 Block *mem_blocks(const Mem *m, int *n);
 /* layout.c */
-Bytes mem_place(Mem *m, Place *place);              /* of every item, strides and slots of pools; the top */
+Bytes mem_place(Mem *m, Bytes most, Place *place);  /* of every item, strides and slots of pools; the top */
 
 /* ---- place.c: the parts that place.c and layout.c share.  place.c makes one layout; layout.c looks for a good one -- */
 enum { BLOCKS, LOOSE, BUFFERS };

@@ -22,8 +22,9 @@
  * A step of very many micro-batches is asked for as a shorter one (shorter.c).  The plan of least bytes is then laid out in
  * full, and what that takes is promised.
  *
- * Cost: SEARCH_WORK in all, of which a question has a part, and twice QUESTION_WORK where chunks share a device; LEAST_STEPS of
- * placement, and as many for fast plans.  Not handled: a plan of fewer bytes that these questions do not meet.
+ * Cost: SEARCH_WORK in all, of which a question has a part, twice QUESTION_WORK of it for limits at last, and as much more
+ * where chunks share a device; LEAST_STEPS of placement, and as many for fast plans.  Not handled: a plan of fewer bytes that
+ * these questions do not meet.
  */
 #include "search.h"
 #include "budgets.h"
@@ -36,6 +37,7 @@ typedef struct {
     Bytes most;                 /* scaled: the largest memory, of which others have their part */
     Purse *work, *trials;
     Bytes fits;                 /* 0: none is known */
+    Bytes none[2];              /* by no_offload: the largest target without any cut */
     Plan *best;                 /* of fits */
 } Least;
 
@@ -112,12 +114,16 @@ static Plan *ask(Least *l, Bytes limit, bool no_offload, How how, Plan **failed)
     return search_with(l->x, limited(l, limit), &one, failed);
 }
 
-/* The bytes of the plan of this question; 0: it has none. */
+/* The bytes of the plan of this question; 0: it has none.  Where a target leaves no cut, a smaller one is not asked for. */
 static Bytes try_limit(Least *l, Bytes limit, bool no_offload, How how)
 {
+    if (how != FAST && limit <= l->none[no_offload])
+        return 0;
     void *mark = mem_mark();
     Plan *failed, *p = ask(l, limit, no_offload, how, &failed);
     const Bytes fits = p ? wanted(l, p) : 0;
+    if (how != FAST && !p && failed && failed->chunk.n == 0)
+        l->none[no_offload] = limit;
     if (p && (!l->fits || fits < l->fits)) {
         l->fits = fits;
         l->best = p;
@@ -159,10 +165,10 @@ static void search_up(Least *l, Bytes need, bool no_offload)
     }
 }
 
-/* Targets below the least plan so far, by a 16th of it, then by half as much each time one has no plan, or a larger one. */
+/* Targets below the least plan so far, by a quarter of it, then by half as much each time one has no plan, or a larger one. */
 static void search_down(Least *l, bool no_offload, int64_t work)
 {
-    for (int part = 16; l->fits && part <= 1024 && purse_left(l->work) > work;)
+    for (int part = 4; l->fits && part <= 1024 && purse_left(l->work) > work;)
         part *= is_smaller(l, l->fits - l->fits / part, no_offload, ONCE) ? 1 : 2;
 }
 
@@ -182,7 +188,7 @@ static void search_shared(Least *l, Bytes need, bool no_offload)
 {
     Bytes low = need;
     l->work = purse_new(NULL, 2 * QUESTION_WORK);
-    for (Bytes limit = need - need / 32; limit < l->fits; limit += need / 64)
+    for (Bytes limit = need - need / 32; limit < l->fits && purse_left(l->work); limit += need / 64)
         try_limit(l, limit, no_offload, BRIEF);
     for (int part = 16; part <= 64 && purse_left(l->work);)
         if (try_limit(l, low - need / part, no_offload, ONCE))
@@ -223,6 +229,7 @@ static Bytes least_of(Least *l)
             search_down(l, true, SEARCH_WORK / 4 * 3);
         search_down(l, false, SEARCH_WORK / 2);
     }
+    l->work = purse_new(l->work, 2 * QUESTION_WORK);
     search_near(l, l->fits - l->fits / 256, copies, WHOLE, 256, TRIES);
     if (shared)
         search_shared(l, need, copies);

@@ -103,10 +103,13 @@ static Plan *plan_of_rival(const Candidate *k, const Ask *as, const char *name, 
     return with.best;
 }
 
-/* May a rival still win what counts?  `exact` has begun with the answers of those that are cheap for this graph. */
+/* May a rival still win what counts?  `exact` has begun with the answers of those that are cheap for this graph.  The plan of
+ * least bytes asks no others. */
 static bool may_win(const Candidate *k, const Planner *r, bool right)
 {
     int n = k->g->nf;
+    if (k->ask.effort.any_arena && n > OPS_MANY)
+        return false;
     bool near = k->best && k->best->step - k->proof.bound <= k->best->step / PACKED_PART;
     return n <= r->rival && !(right && n <= r->seed) && !(near && n > r->seed && n > OPS_MANY);
 }
