@@ -210,14 +210,14 @@ static bool is_row(const Schedule *k, const Model *m, int stages)
     return !k->async && !k->tried && !like && !k->given && !k->custom && !k->improves && (cuts == 0 || cuts == chunks - 1);
 }
 
-/* Beside an offer: all rows of the same numbers. */
+/* Beside an offer: all rows of the same numbers.  On one device they are alike. */
 static void add_rows(Offers *all, Offer like, Ns work)
 {
     const Model *m = like.m;
     for (const Schedule *k = schedules; k->name; k++) {
         like.m = with_schedule(m, k);
         like.schedule = k;
-        if (is_row(k, like.m, like.stages) && like.m->plan.chunks * like.stages <= like.g->nf
+        if (like.stages > 1 && is_row(k, like.m, like.stages) && like.m->plan.chunks * like.stages <= like.g->nf
             && !order_refuses(like.g, like.m, k, like.stages)
             && shorter_is_alike(like.g, like.c, like.m, like.more, like.stages, k))
             add(all, like, work);
