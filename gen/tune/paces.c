@@ -122,9 +122,8 @@ static void copy(const PacesTuner *x, Pace *to, const Pace *from)
 /* Takes the choice at hand if it is the best. */
 static bool judge(PacesTuner *x)
 {
-    if (!is_legal(x, &x->now) || x->left-- <= 0 || !purse_left(x->p->ask.work))
+    if (!is_legal(x, &x->now) || x->left-- <= 0)
         return false;
-    purse_spend(x->p->ask.work, LAID_OUT * x->p->g->micro * x->n);
     Ns step = step_of(x);
     if (step >= x->value)
         return false;
