@@ -244,7 +244,7 @@ Bytes least_limit(const Options *x, const Model *m)
     return least_of(&l);
 }
 
-/* The plan of least bytes, faster where these limits leave it room: its cuts with prices of their fates, then cuts near them. */
+/* The plan of least bytes, faster where limits leave it room: its cuts with prices of their fates, then cuts near them. */
 static Plan *hasten(const Least *l, Plan *p)
 {
     Ints *cuts = alloc(sizeof *cuts);
