@@ -122,7 +122,7 @@ Plan *in_full(const Options *x, Plan *p, const Ints *cuts, int64_t work)
     Plan *full = pass(&k, &ask, p->target, &why);
     if (why != PLANNED || full->step > p->step)
         return p;
-    full->proof = cuts ? p->proof : full->predicted;
+    full->proof = below_step(p->proof, full);
     return full;
 }
 

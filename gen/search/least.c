@@ -37,7 +37,7 @@ typedef struct {
     Bytes most;                 /* scaled: the largest memory, of which others have their part */
     Purse *work, *trials;
     Bytes fits;                 /* 0: none is known */
-    Bytes none[2];              /* by no_offload: the largest target without any cut */
+    Bytes none[2];              /* by no_offload: the largest target for which no cut was found */
     Plan *best;                 /* of fits */
 } Least;
 
@@ -114,7 +114,8 @@ static Plan *ask(Least *l, Bytes limit, bool no_offload, How how, Plan **failed)
     return search_with(l->x, limited(l, limit), &one, failed);
 }
 
-/* The bytes of the plan of this question; 0: it has none.  Where a target leaves no cut, a smaller one is not asked for. */
+/* The bytes of the plan of this question; 0: it has none.  Where no cut was found for a target, whether there is none or the
+ * work ended first, a smaller one is not asked for. */
 static Bytes try_limit(Least *l, Bytes limit, bool no_offload, How how)
 {
     if (how != FAST && limit <= l->none[no_offload])
@@ -188,7 +189,7 @@ static void search_shared(Least *l, Bytes need, bool no_offload)
 {
     Bytes low = need;
     l->work = purse_new(NULL, 2 * QUESTION_WORK);
-    for (Bytes limit = need - need / 32; limit < l->fits && purse_left(l->work); limit += need / 64)
+    for (Bytes limit = need - need / 32; limit < l->fits && purse_left(l->work); limit += need / 64 + (need < 64))
         try_limit(l, limit, no_offload, BRIEF);
     for (int part = 16; part <= 64 && purse_left(l->work);)
         if (try_limit(l, low - need / part, no_offload, ONCE))
@@ -250,7 +251,9 @@ static Plan *hasten(const Least *l, Plan *p)
     Ints *cuts = alloc(sizeof *cuts);
     if (l->m != l->full || !part_cuts(p, cuts))
         return p;
-    Candidate k = {.x = l->x, .g = p->g, .c = p->c, .m = p->m, .stages = plan_stages(p), .schedule = schedule_of(p->schedule),
+    Options quiet = *l->x;
+    quiet.dump = NULL;
+    Candidate k = {.x = &quiet, .g = p->g, .c = p->c, .m = p->m, .stages = plan_stages(p), .schedule = schedule_of(p->schedule),
                    .key = p->key, .ask = {.choice = p->ask.choice, .work = purse_new(NULL, FIRST_WORK),
                                           .layouts = purse_new(NULL, SEARCH_STEPS)}};
     k.ask.choice.cuts = cuts;
@@ -271,8 +274,9 @@ Plan *least_plan(const Options *x, const Model *m, Bytes *least)
     *least = scaled ? 0 : fits ? fits : -1;
     if (!l.best || fits > l.most)
         return NULL;
-    Plan *p = hasten(&l, under_limits(l.best, m));
+    Plan *first = under_limits(l.best, m), *p = hasten(&l, first);
     p->proof.bound = 0;         /* it was of smaller limits */
-    p->proof.note = "the plan of least bytes: the search for faster plans found none";
+    p->proof.note = p == first ? "the plan of least bytes: the search for faster plans found none"
+        : "near the plan of least bytes: the search for faster plans found none";
     return p;
 }

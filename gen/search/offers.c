@@ -242,6 +242,22 @@ static Plan *scout(const Search *s)
     return search_best(&t);
 }
 
+/* Names of rows that may still be better, and had no work or too little; NULL: none. */
+static const char *rows_left(const Offers *all, const Offer *best)
+{
+    const char *names = NULL;
+    for (const Schedule *k = schedules; k->name; k++) {
+        bool left = false;
+        for (int i = 0; i < all->n; i++) {
+            const Offer *o = &all->at[i];
+            left |= o->schedule == k && o != best && is_open(o, best) && o->near < best->weight;
+        }
+        if (left)
+            names = strf("%s%s%s", names ? names : "not searched to the end: ", names ? ", " : "", k->name);
+    }
+    return names;
+}
+
 /* Of all numbers of stages that were tried with the graph of the best plan.  left: rows that had no work, or too little. */
 static Offer *try_rows(const Search *s, Offer *first, const char **left)
 {
@@ -262,10 +278,7 @@ static Offer *try_rows(const Search *s, Offer *first, const char **left)
     work = purse_new(work, ROUNDS * ROW_WORK);
     for (; next && purse_left(work) && !busy_stopped(); next = next_offer(&all, best))
         best = try_one(s, next, best, work, true);
-    *left = NULL;
-    for (int i = 0; i < all.n; i++)
-        if (all.at[i].near == 0 && is_open(&all.at[i], best))
-            *left = strf("%s%s%s", *left ? *left : "not searched: ", *left ? ", " : "", all.at[i].schedule->name);
+    *left = rows_left(&all, best);
     return best;
 }
 

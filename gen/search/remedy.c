@@ -141,6 +141,8 @@ void ask_rivals(Candidate *k)
 static Bytes rung_below(Bytes limit, int steps)
 {
     Bytes unit = 1;
+    if (limit < 1)
+        return 0;
     while ((limit - 1) / unit >= steps)
         unit *= 2;
     return (limit - 1) / unit * unit;
