@@ -199,11 +199,13 @@ typedef struct Purse Purse;
 struct Purse {
     Purse *of;                  /* that this is a part of; NULL: of none */
     int64_t left, kept;         /* kept: of left, for later */
+    bool ended;                 /* there was nothing left, perhaps but what was kept */
 };
 
 Purse *purse_new(Purse *of, int64_t most);          /* at most so much of it */
 int64_t purse_left(const Purse *p);                 /* at least 0; INT64_MAX: without an end */
 void purse_spend(Purse *p, int64_t steps);
+bool purse_ended(const Purse *p);                   /* was it, or one that it is a part of, ever spent? */
 
 /* ---- base/quote.c: text of a file or of the command line, made harmless for where it is printed: a new text -------- */
 const char *quote_c(const char *text);          /* a C string literal with its quotes; NULL: 0 */

@@ -21,6 +21,13 @@ int64_t purse_left(const Purse *p)
 
 void purse_spend(Purse *p, int64_t steps)
 {
-    for (; p; p = p->of)
+    for (; p; p = p->of) {
         p->left -= steps;
+        p->ended |= p->left <= p->kept;
+    }
+}
+
+bool purse_ended(const Purse *p)
+{
+    return p && (p->ended || purse_ended(p->of));
 }

@@ -191,12 +191,11 @@ static bool has_cuts(const Candidate *k)
     return !k->best && !k->ask.effort.cutoff && is_exact(k) && !k->ask.effort.first_fit && k->failed->chunk.n > 0;
 }
 
-/* Chunks share a device, and nothing fits so, or only what is slow. */
+/* Chunks share a device. */
 static bool has_shared_devices(const Candidate *k)
 {
     int chunks = k->ask.choice.map ? k->ask.choice.map->n : k->m->plan.map.n;
-    bool slow = !k->best || k->best->step - k->proof.alone > k->proof.alone / 128;
-    return slow && is_exact(k) && !k->ask.effort.first_fit && (k->m->plan.chunks > 1 || chunks > k->stages);
+    return is_exact(k) && !k->ask.effort.first_fit && (k->m->plan.chunks > 1 || chunks > k->stages);
 }
 
 bool candidate_is_open(const Candidate *k)

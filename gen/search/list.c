@@ -292,10 +292,10 @@ Ns with_idle(const Plan *p)
     return p->step + (is_idle(p) ? p->step / 64 : 0);
 }
 
-/* An idle device wins only by what is worth one. */
+/* Beside a plan of fewer devices an idle one wins only by what is worth one. */
 bool wins(const Plan *a, const Plan *b)
 {
-    return is_idle(a) == is_idle(b) ? better(a, b) : with_idle(a) < with_idle(b);
+    return a->devices == b->devices || is_idle(a) == is_idle(b) ? better(a, b) : with_idle(a) < with_idle(b);
 }
 
 static Ns best_step(const Search *s)

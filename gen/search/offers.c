@@ -17,10 +17,10 @@
  * schedule: auto begins with the best plan of gpipe and 1f1b that is found soon.  It offers the rows beside these two that are
  * synchronous and legal, with the micro-batch and the replicas of that plan, and all numbers of stages, by their guesses.  They
  * have FIRST_WORK: with a quarter of it the best row of four corpus cases had no turn, which was 1.5 to 11 % faster.  A row has
- * its own number of chunks, unless the model says one.  It asks no more questions about a plan that does not fit.  It is tried
- * if its guess is well below the best step, too.  The guess is no bound: closed forms have messages free, and the plan may make
- * tensors again that a row can keep.  Then gpipe and 1f1b are searched in full, and what is no faster than the best row is
- * refuted or left out.
+ * its own number of chunks, unless the model says one.  It asks no more questions about a plan that does not fit.  Rows that
+ * were expected to come near the best step are asked once more in full, with the work that is left.  A note names those that
+ * had too little.  Then gpipe and 1f1b are searched in full, and what is no faster than the best row is refuted or left out.
+ * Where packing takes much of the best one's time, it is asked again, alone.
  *
  * plan.tensor: auto offers numbers of devices of a stage, plan.positions: auto whole and divided rows of each, and
  * plan.experts: auto divided and whole ones, with numbers of stages and replicas and a micro-batch; with schedule: auto all
@@ -52,10 +52,10 @@ typedef struct {
     const Schedule *schedule;
     int64_t more;               /* Ask.more */
     const Model *named;         /* by a number of devices of a stage: the model that says so */
-    int gain;                   /* part of the best step that its guess and bound have to save; 0: the bound alone, anything */
     const Ints *list;           /* copies of its stages, where plan.widths is open */
     Ns guess, least, step;      /* least: no plan is faster; step: of the plan that was found; 0: nobody knows */
     Ns weight;                  /* of the step: longer with an idle device */
+    Ns near;                    /* asked in full, it may come to that; 0: nobody knows */
     bool over;                  /* its states alone need more memory than its devices have */
     bool tried;
     Plan *plan;
@@ -129,37 +129,76 @@ static void note_plan(Offer *o, Plan *p)
     o->weight = p ? with_idle(p) : 0;
 }
 
-/* The best of all, and of `best`, if that is not NULL; no more than `most_work` calls are replayed. */
-static Offer *best_offer(const Search *s, Offers *all, Offer *best, int64_t most_work)
+/* What the row of a trial that was not asked in full is likely to be no better than. */
+static Ns near_of(const Search *trial)
 {
-    Purse *work = purse_new(NULL, most_work);
+    Ns least = INT64_MAX;
+    for (int i = 0; i < trial->all.n; i++) {
+        const Candidate *k = &trial->all.at[i];
+        const Ns expected = k->proof.value > k->proof.bound ? k->proof.value : INT64_MAX;
+        least = expected < least ? expected : least;
+    }
+    if (trial->ask.effort.unseeded && least < INT64_MAX)
+        return least - least / PACKED_PART;
+    return purse_ended(trial->ask.work) ? 0 : INT64_MAX;
+}
+
+/* May it be better than the best, by its guess and by its bound? */
+static bool is_open(const Offer *o, const Offer *best)
+{
+    const Ns most = best ? best->weight : INT64_MAX;
+    const Ns vague = uneven(o) ? o->guess / 8 : o->m->plan.chunks > 1 ? 0 : o->guess / PACKED_PART;
+    return o->guess - vague < most && o->least < most;
+}
+
+/* The best of an offer and of `best`, if that is not NULL.  Its part of the work: full, as for one question. */
+static Offer *try_one(const Search *s, Offer *o, Offer *best, Purse *work, bool full)
+{
+    busy_at(", schedule %s, %s of %s", o->schedule->name, count_text(o->stages, "stage"),
+            count_text(o->m->plan.tensor, "device"));
+    o->tried = true;
+    void *mark = mem_mark();
+    OfferTrial t = {{.x = s->x, .ask = s->ask, .best = -1, .cutoff = best ? best->weight : 0}, o};
+    t.s.ask.more = o->more;
+    t.s.ask.effort.unseeded = !full && !o->schedule->depths;     /* they follow from cuts: better ones help */
+    t.s.ask.work = purse_new(work, full ? QUESTION_WORK : ROW_WORK);
+    t.s.ask.trials = purse_new(NULL, 0);    /* the fixed orders, and a few more */
+    note_plan(o, diag_accepts(try_offer, &t) ? o->plan : NULL);
+    o->near = near_of(&t.s);
+    if (o->plan && (!best || wins(o->plan, best->plan)))
+        return o;
+    mem_release(mark);
+    return best;
+}
+
+static Offer *best_offer(const Search *s, Offers *all, Offer *best, Purse *work)
+{
     for (int i = 0, lists = 0; i < all->n && !busy_stopped(); i++) {
         Offer *o = &all->at[i];
         const Candidate k = {.g = o->g, .c = o->c, .m = o->m, .stages = o->stages, .schedule = o->schedule,
                              .ask = {.more = o->more}};
-        const Ns most = !best ? INT64_MAX : o->gain ? best->step - best->step / o->gain : best->weight;
-        const bool slow = o->gain ? o->guess >= most : uneven(o) && o->guess - o->guess / 8 >= most;
-        if (o->over || (slow && !o->named))
+        if (o->over || (!o->named && !is_open(o, best)))
             continue;
-        busy_at(", schedule %s, %s of %s", o->schedule->name, count_text(o->stages, "stage"),
-                count_text(o->m->plan.tensor, "device"));
         o->least = uneven(o) ? o->least : candidate_least(&k);
-        if (slow || o->least >= most || !purse_left(work) || (uneven(o) && lists++ >= MOST_TRIED))
-            continue;
-        o->tried = true;
-        void *mark = mem_mark();
-        OfferTrial t = {{.x = s->x, .ask = s->ask, .best = -1, .cutoff = !best ? 0 : o->gain ? best->step : best->weight}, o};
-        t.s.ask.more = o->more;
-        t.s.ask.effort.unseeded = !o->schedule->depths || !o->gain;    /* they follow from cuts: better ones help */
-        t.s.ask.work = purse_new(work, ROW_WORK);
-        t.s.ask.trials = purse_new(NULL, 0);    /* the fixed orders, and a few more */
-        note_plan(o, diag_accepts(try_offer, &t) ? o->plan : NULL);
-        if (o->plan && (!best || wins(o->plan, best->plan)))
-            best = o;
-        else
-            mem_release(mark);
+        const int64_t left = purse_left(work);
+        if (is_open(o, best) && left && !(uneven(o) && lists++ >= MOST_TRIED))
+            best = try_one(s, o, best, work, false);
+        if (!o->plan && left - purse_left(work) > ROUNDS * ROW_WORK)        /* one pass takes more than all may */
+            purse_spend(work, left);
     }
     return best;
+}
+
+/* Of those that may still be better, the one that was expected to come nearest; NULL: none was. */
+static Offer *next_offer(const Offers *all, const Offer *best)
+{
+    Offer *found = NULL;
+    for (int i = 0; i < all->n; i++) {
+        Offer *o = &all->at[i];
+        if (o != best && is_open(o, best) && o->near > 0 && o->near < best->weight && (!found || o->near < found->near))
+            found = o;
+    }
+    return found;
 }
 
 /* ---- rows ----------------------------------------------------------------------------------------------------------- */
@@ -171,15 +210,13 @@ static bool is_row(const Schedule *k, const Model *m, int stages)
     return !k->async && !k->tried && !like && !k->given && !k->custom && !k->improves && (cuts == 0 || cuts == chunks - 1);
 }
 
-/* Beside an offer: all rows of the same numbers.  Those that follow from the times of a plan take several times as long as
- * others, and have to promise more. */
+/* Beside an offer: all rows of the same numbers. */
 static void add_rows(Offers *all, Offer like, Ns work)
 {
     const Model *m = like.m;
     for (const Schedule *k = schedules; k->name; k++) {
         like.m = with_schedule(m, k);
         like.schedule = k;
-        like.gain = k->depths ? PACKED_PART / 2 : PACKED_PART;
         if (is_row(k, like.m, like.stages) && like.m->plan.chunks * like.stages <= like.g->nf
             && !order_refuses(like.g, like.m, k, like.stages)
             && shorter_is_alike(like.g, like.c, like.m, like.more, like.stages, k))
@@ -205,8 +242,8 @@ static Plan *scout(const Search *s)
     return search_best(&t);
 }
 
-/* Of all numbers of stages that were tried with the graph of the best plan. */
-static Offer *try_rows(const Search *s, Offer *first)
+/* Of all numbers of stages that were tried with the graph of the best plan.  left: rows that had no work, or too little. */
+static Offer *try_rows(const Search *s, Offer *first, const char **left)
 {
     Offers all = {0};
     Ns busy = 0;
@@ -220,26 +257,35 @@ static Offer *try_rows(const Search *s, Offer *first)
     }
     if (all.n > 0)
         qsort(all.at, (size_t)all.n, sizeof *all.at, by_guess);
-    return best_offer(s, &all, first, FIRST_WORK);
+    Purse *work = purse_new(NULL, FIRST_WORK);
+    Offer *best = best_offer(s, &all, first, work), *next = next_offer(&all, best);
+    work = purse_new(work, ROUNDS * ROW_WORK);
+    for (; next && purse_left(work) && !busy_stopped(); next = next_offer(&all, best))
+        best = try_one(s, next, best, work, true);
+    *left = NULL;
+    for (int i = 0; i < all.n; i++)
+        if (all.at[i].near == 0 && is_open(&all.at[i], best))
+            *left = strf("%s%s%s", *left ? *left : "not searched: ", *left ? ", " : "", all.at[i].schedule->name);
+    return best;
 }
 
-Plan *offer_rows(const Search *s, Plan *best)
+Plan *offer_rows(const Search *s, Plan *best, const char **left)
 {
     Offer first = {0};
     best = best ? best : scout(s);
     if (!best)
         return NULL;
     note_plan(&first, best);
-    return try_rows(s, &first)->plan;
+    return try_rows(s, &first, left)->plan;
 }
 
-Plan *offer_full(const Search *s, Plan *p)
+Plan *offer_full(const Search *s, Plan *p, int64_t work, bool unseeded)
 {
-    if (purse_left(p->ask.work) > 0)
+    if (!purse_ended(p->ask.work))
         return in_full(s->x, p, p->ask.choice.cuts, ROW_WORK);
     Search t = {.x = s->x, .ask = s->ask, .best = -1, .cutoff = with_idle(p) + 1};
-    t.ask.work = purse_new(NULL, QUESTION_WORK);
-    t.ask.effort.unseeded = true;
+    t.ask.work = purse_new(NULL, work);
+    t.ask.effort.unseeded = unseeded;
     Candidate *k = PUSH(&t.all);
     *k = (Candidate){.x = s->x, .g = p->g, .c = p->c, .m = p->m, .stages = plan_stages(p), .schedule = schedule_of(p->schedule),
                      .ask = t.ask, .key = numeric_key(p->g, p->m, p->c)};
@@ -539,7 +585,8 @@ Plan *offer_degrees(SearchOf *each, SearchOf *last, const Options *x, const Mode
     note_plan(first, p);
     first->tried = true;
     Offers others = {first + 1, all.offer.n ? all.offer.n - 1 : 0, 0};
-    const Offer *found = best_offer(&s, &others, p ? first : NULL, QUESTION_WORK), *best = found ? found : first;
+    const Offer *found = best_offer(&s, &others, p ? first : NULL, purse_new(NULL, QUESTION_WORK));
+    const Offer *best = found ? found : first;
     if (best != first || x->dump)
         p = each(x, named(m, best), ask, failed);
     if (!p && last)

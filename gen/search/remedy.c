@@ -134,29 +134,68 @@ void ask_rivals(Candidate *k)
     }
 }
 
+/* The next of a ladder that all limits have: steps/2 to steps - 1 times a power of two. */
+static Bytes rung_below(Bytes limit, int steps)
+{
+    Bytes unit = 1;
+    while ((limit - 1) / unit >= steps)
+        unit *= 2;
+    return (limit - 1) / unit * unit;
+}
+
+/* The plan under these targets, with a part of the work that is left.  False: there are no cuts. */
+static bool try_targets(Candidate *k, const Bytes *target, int part)
+{
+    const int devices = devices_for(k->m, k->stages);
+    Ask ask = k->ask;
+    ask.work = purse_new(k->ask.work, purse_left(k->ask.work) / part);
+    ask.effort.below_step = k->best ? k->best->step : 0;
+    Candidate with = candidate_with(k, &ask);
+    with.seen = seen_new();
+    with.limit = alloc(sizeof *with.limit * (size_t)devices);
+    memcpy(with.limit, target, sizeof *target * (size_t)devices);
+    with.first = with.failed = pass_wide(&with, with.limit, &with.why);
+    with.best = with.why == PLANNED ? with.first : NULL;
+    with.proof = with.first->predicted;
+    if (with.why == OVER_DEVICE)
+        repack(&with);
+    if (with.best && (!k->best || better(with.best, k->best)))
+        take(k, with.best, proof_of(k, k->best, with.best, with.best->predicted.note));
+    return with.first->chunk.n > 0;
+}
+
+static Bytes largest_arena(const Plan *p)
+{
+    Bytes most = 0;
+    for (int d = 0; d < p->devices; d++)
+        most = p->dev.at[d].arena > most ? p->dev.at[d].arena : most;
+    return most;
+}
+
 /* Peaks of chunks that share a device need not meet, so targets above the limits may pack: each part of the work that is left
- * tries larger ones. */
+ * tries larger ones.  The cuts of such chunks are not proven, and those for less memory may be faster.  So a ladder of targets
+ * follows, from what the plan at hand takes on: where that is below the limits, all larger ones have the same ladder. */
 void share_limits(Candidate *k)
 {
     static const int parts[] = {16, 8, 4, 2};
     enum { PARTS = sizeof parts / sizeof *parts };
     const Bytes *limit = least_memory(k->m, k->stages);
     const int devices = devices_for(k->m, k->stages);
-    Ask ask = k->ask;
-    for (int i = 0; i < PARTS && !is_spent(k); i++) {
-        ask.work = purse_new(k->ask.work, purse_left(k->ask.work) / (PARTS - i));
-        Candidate with = candidate_with(k, &ask);
-        with.seen = seen_new();
-        with.limit = alloc(sizeof *with.limit * (size_t)devices);
+    Bytes *target = alloc(sizeof *target * (size_t)devices);
+    const Bytes most = k->best ? largest_arena(k->best) : INT64_MAX;
+    for (int d = 0; d < devices; d++)
+        target[d] = limit[d] < most ? limit[d] : most;
+    bool open = k->best && !k->ask.effort.unseeded && k->best->step - k->proof.bound > k->proof.bound / 2;
+    while (open && !is_spent(k)) {
         for (int d = 0; d < devices; d++)
-            with.limit[d] = limit[d] + limit[d] / parts[i];
-        with.first = with.failed = pass_wide(&with, with.limit, &with.why);
-        with.best = with.why == PLANNED ? with.first : NULL;
-        with.proof = with.first->predicted;
-        if (with.why == OVER_DEVICE)
-            repack(&with);
-        if (with.best && (!k->best || better(with.best, k->best)))
-            take(k, with.best, proof_of(k, k->best, with.best, with.best->predicted.note));
+            target[d] = rung_below(target[d], 2 * TRIES);
+        open = target[0] > 0 && try_targets(k, target, TRIES);
+    }
+    const bool slow = !k->best || k->best->step - k->proof.alone > k->proof.alone / 128;
+    for (int i = 0; slow && i < PARTS && !is_spent(k); i++) {
+        for (int d = 0; d < devices; d++)
+            target[d] = limit[d] + limit[d] / parts[i];
+        try_targets(k, target, PARTS - i);
     }
 }
 
@@ -213,23 +252,14 @@ static int try_all(Candidate *k, Cuts *all, const Plan *before, int chunks, bool
     return i;
 }
 
-/* The next of a ladder that all limits have: 64 to 127 times a power of two.  A preview gives each chunk all memory of its
- * device, so where chunks share one the list of a larger limit may be full of cuts that pack nowhere.  Lists of smaller limits
- * have fewer of them, and a larger limit is to find what a smaller one does. */
-static Bytes rung_below(Bytes limit)
-{
-    Bytes unit = 1;
-    while ((limit - 1) / unit >= 128)
-        unit *= 2;
-    return (limit - 1) / unit * unit;
-}
-
 /* Is the plan at hand much slower than the first cut of the list, or is there none? */
 static bool is_far(const Candidate *k, const Cuts *list)
 {
     return !k->best || (list->n && k->best->step - list->at[0].value > list->at[0].value / NEAR_PART);
 }
 
+/* A preview gives each chunk all memory of its device, so where chunks share one the list of a larger limit may be full of cuts
+ * that pack nowhere.  Lists of smaller limits have fewer of them, and a larger limit is to find what a smaller one does. */
 void lay_out_others(Candidate *k)
 {
     Cuts all = {0};
@@ -250,7 +280,7 @@ void lay_out_others(Candidate *k)
             if (rung == 0)          /* what the report says is of the limit that was asked */
                 all = list, ends = whole, open &= !tried || !whole;
             for (int s = 0; s < k->stages; s++)
-                limit[s] = rung_below(limit[s]);
+                limit[s] = rung_below(limit[s], 128);
         }
         open &= try_all(k, &all, before, plan_chunks(p), false, trials) < all.n || !ends;
     }

@@ -222,15 +222,21 @@ static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan
             list_graph(&s, sizes.at[i]);
         /* What rows come to is the cutoff of the search in full. */
         const bool rows = tries_rows(&s, m) && move_is_on("rows");
-        Plan *row = rows ? offer_rows(&s, NULL) : NULL;
+        const char *left = NULL;
+        Plan *row = rows ? offer_rows(&s, NULL, &left) : NULL;
         if (row && (s.cutoff == 0 || with_idle(row) < s.cutoff))
             s.cutoff = with_idle(row) + 1;
         search_all(&s);
         best = search_best(&s);
         if (best && rows && (!row || best->g != row->g))
-            row = offer_rows(&s, best);
-        if (row && row != best && (!best || wins(row, best)))
-            best = offer_full(&s, row);
+            row = offer_rows(&s, best, &left);
+        const bool other = row && row != best && (!best || wins(row, best));
+        if (other)
+            best = offer_full(&s, row, QUESTION_WORK, true);
+        else if (best && rows && purse_ended(s.ask.work) && best->step - best->proof.value > best->proof.value / PACKED_PART)
+            best = offer_full(&s, best, FIRST_WORK, false);
+        if (best && left)
+            best->proof.note = best->proof.note ? strf("%s; %s", best->proof.note, left) : left;
         if (best && s.loose && best->ask.trials == s.loose)
             best = lay_out_winner(&s, best);
     }

@@ -158,10 +158,10 @@ void buckets_note(const Plan *p, Proof *proof);
 
 /* ---- offers.c: rows of schedules.def and numbers of devices of a stage, tried beside the plan at hand -------------- */
 /* The best of all rows, from the best plan of gpipe and 1f1b on: that plan, if no row has a better one.  best, NULL: one of all
- * candidates that were listed, found soon.  NULL: these have none. */
-Plan *offer_rows(const Search *s, Plan *best);
-/* The plan of a row in full: the row is asked again if its part of the work was not enough. */
-Plan *offer_full(const Search *s, Plan *p);
+ * candidates that were listed, found soon.  NULL: these have none.  left, NULL: none: rows that had no work, or too little. */
+Plan *offer_rows(const Search *s, Plan *best, const char **left);
+/* The plan of a row in full: the row is asked again, alone, if its part of the work was not enough. */
+Plan *offer_full(const Search *s, Plan *p, int64_t work, bool unseeded);
 /* The plan of the stages, and devices of each, that have the shortest step.  Its note tells what other numbers come to.
  * `each` searches one in full: the first of them, and the best.  `last`, NULL: nothing, is asked where none has a plan. */
 Plan *offer_degrees(SearchOf *each, SearchOf *last, const Options *x, const Model *m, const Ask *ask, Plan **failed);
