@@ -130,7 +130,8 @@ static void check_prefix(const char *name)
     for (const char *c = name; *c; c++)
         if (!strchr(C_WORD, *c) || strchr("0123456789", *name))
             misuse("--prefix %s is not a C identifier", name);
-    bool taken = !strncmp(name, "stage", 5) || !strcmp(name, "train") || !strcmp(name, "launch") || !strcmp(name, "kernels");
+    bool taken = !strncmp(name, "stage", 5) || !strcmp(name, "train") || !strcmp(name, "launch") || !strcmp(name, "kernels") ||
+                 !strcmp(name, "Makefile");         /* make would link one from Makefile.o */
     const char *header = strf("/%s.h", name);
     for (const Embedded *e = embedded; e->name && !taken; e++)
         taken = strrchr(e->name, '/') && !strcmp(strrchr(e->name, '/'), header);

@@ -333,10 +333,21 @@ wrong "a mistyped type" "model type .lama. is not known" 's/"model_type": "llama
 wrong "no width" "there is no .hidden_size." '/"hidden_size"/d'
 wrong "a width that is a word" "hidden_size: a number is expected" 's/"hidden_size": 24/"hidden_size": "24"/'
 
-wrong "a width below 0" "config.json:12:18: error: hidden_size: at least 1 is expected, not -24" \
+wrong "a width below 0" "config.json:12:18: error: hidden_size: 1 to 2147483647 is expected, not -24" \
     's/"hidden_size": 24/"hidden_size": -24/'
-wrong "no heads" "num_attention_heads: at least 1 is expected, not 0" 's/"num_attention_heads": 4/"num_attention_heads": 0/'
-wrong "a factor of 0" "rope_scaling.factor: more than 0 is expected, not 0" 's/"factor": 8.0/"factor": 0/'
+wrong "no heads" "num_attention_heads: 1 to 2147483647 is expected, not 0" \
+    's/"num_attention_heads": 4/"num_attention_heads": 0/'
+wrong "a size above all" "hidden_size: 1 to 2147483647 is expected, not 9876543210" \
+    's/"hidden_size": 24/"hidden_size": 9876543210/'
+wrong "a factor of 0" "rope_scaling.factor: 1 to 1e6 is expected, not 0" 's/"factor": 8.0/"factor": 0/'
+for p in 7 1 -0.5 0.99999999; do     # the last is 1 where it is written
+    wrong "dropout $p" "config.json:[0-9]*:24: error: attention_dropout: 0 to below 1 is expected, not $p" \
+        "s/\"attention_dropout\": 0.0/\"attention_dropout\": $p/"
+done
+wrong "an eps" "rms_norm_eps: at least 0 is expected, not -1e-6" 's/"rms_norm_eps": 1e-06/"rms_norm_eps": -1e-6/'
+for theta in 0.5 9e18; do
+    wrong "theta $theta" "rope_theta: 1 to 1e12 is expected, not $theta" "s/\"rope_theta\": [0-9.]*/\"rope_theta\": $theta/"
+done
 refuse "no folder" 2 "cannot read /nonexistent: .*; name the folder of a published model, with its config.json" \
     ./dpgen import /nonexistent -o "$tmp/wrong.yaml"
 

@@ -121,7 +121,7 @@ sed 's/\(linear_backward_w(st.*A(d_scores), \)S(xb/\1S(fb/' "$tmp/digits/digits.
 refuse "digits.c is of another second stage" 1 "digits.c does not hold stage1.c" ./dpgen-verify --edited "$tmp/second"
 refuse "xor.c is of another stage" 1 "xor.c does not hold stage0.c" ./dpgen-verify --edited "$tmp/other"
 expect "xor.c names both licences" grep -q '"licenseInfoInFiles": \["Apache-2.0", "CC0-1.0"\]' "$tmp/xor/sbom.spdx.json"
-for name in data job launch part; do
+for name in data job launch part stdint math Makefile; do
     refuse "a library called $name" 2 "cannot be called $name: .*--prefix" ./dpgen "$examples/xor.yaml" --library --estimate \
         --set model.name=$name -o "$tmp/none"
 done

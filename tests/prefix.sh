@@ -83,8 +83,8 @@ else
     skip "there is no /proc/self/statm" 2
 fi
 refuse "no identifier" 2 identifier ./dpgen $gpt --prefix a-b -o "$tmp/none"
-# job.h would hide that of the runtime, and job_main() is there already
-for name in job rt json run train stage0 launch kernels; do
+# job.h would hide that of the runtime, and job_main() is there already; make would link Makefile from Makefile.o
+for name in job rt json run train stage0 launch kernels Makefile; do
     refuse "--prefix $name" 2 "called so" ./dpgen $gpt --estimate --prefix $name -o "$tmp/none"
 done
 # The name of a header of C is free: files of the folder are found by quotes only

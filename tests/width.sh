@@ -278,6 +278,23 @@ for type in f32 bf16; do
     one_hash "13 rows, $type"
 done
 use_portable
+# An operator reads one tensor several times, and another operator all of it: the terms are added in operand order
+cat >"$tmp/several" <<'END'
+    - {op: RMSNorm}
+    - {op: Concat, axis: -1, in: [w, _, w]}
+    - {op: Linear, name: head, out: 6}
+    - {op: SoftmaxCrossEntropy, targets: labels, as: one}
+    - {op: Transpose, in: w, perm: [0, 2, 1]}
+    - {op: Tanh}
+    - {op: Transpose, perm: [0, 2, 1]}
+    - {op: MeanSquaredError, in: [_, w], as: two}
+    - {op: Add, in: [one, two], as: loss}
+END
+sed "/name: [qkv],/d; s/q, k, v/r, r, r/; s/name: o, out: 8/&, as: w/; /as: w/r $tmp/several
+    /op: Mul/,/op: SoftmaxCross/d" "$tmp/rows.yaml" >"$tmp/several.yaml"
+{ team several 1 1 "$tmp/several.yaml"; team several 2 2 "$tmp/several.yaml" --set plan.positions=divided
+  team several 4 1 "$tmp/several.yaml" --set plan.positions=everywhere; } | plans
+one_hash "several times one tensor"
 run=$at_home cwd=
 sed 's/as: k}/&\n    - {op: RMSNorm, name: n, width: 2, as: kn}/; s/, k, v/, kn, v/' "$tmp/rows.yaml" >"$tmp/heads.yaml"
 refuse "a norm of each head" 3 'n is whole: its sum over 52 rows has other blocks than the 13 that are cut, and attention' \
@@ -308,7 +325,7 @@ done
 no "everywhere, and any number" 'plan.positions: everywhere wants a number for plan.tensor' auto --set plan.positions=everywhere
 no "rows for one device" 'has rows for more than one device, in 8 blocks' 2 --set plan.positions=divided -D T=4 \
     --set train.batch.micro=1
-refuse "few rows" 3 'decoder.block.0.layer.0.SelfAttention.q is whole: one device has room for all its 4 rows, and' \
+refuse "few rows" 3 'decoder.block.0.layer.0.SelfAttention.v is whole: one device has room for all its 4 rows, and' \
     ./dpgen check "$models/tiny-t5.yaml" -D S=16 -D T=4 --set train.batch.micro=1 --set train.blocks=8 --set plan.tensor=2 \
     --set plan.positions=everywhere
 refuse "heads that the devices do not divide" 0 '^team    whole on each of 4 devices: its 2 heads are no multiple of 4' \

@@ -215,7 +215,7 @@ static const char *header_text(const Api *a)
 /* ---- the amalgam ------------------------------------------------------------------------------------------------------- */
 
 /* Names of the library that are there already, with another meaning, or that a kernel has which this job has not; files of the
- * folder that are called so. */
+ * folder that are called so; headers of C, which a program finds with -I in front of the system's. */
 static void check_name(const Api *a)
 {
     Strs all = amalgam_names(a->amalgam);
@@ -228,6 +228,11 @@ static void check_name(const Api *a)
             why = all.at[i];
     if (!strcmp(a->name, "launch") || !strncmp(a->name, "stage", 5))
         why = strf("%s.c", a->name);
+    for (const Embedded *e = embedded; e->name; e++)
+        if (!strncmp(e->name, "rt/", 3) && strstr(e->data, strf("#include <%s.h>", a->name)))
+            why = strf("%s.h", a->name);
+    if (!strcmp(a->name, "Makefile"))       /* make would link one from Makefile.o */
+        why = a->name;
     if (why)
         fail(EXIT_USAGE, "a library cannot be called %s: %s is something else in it; --prefix gives another name", a->name,
              why);

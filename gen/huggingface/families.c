@@ -8,12 +8,18 @@
  * fails   with err() at a model_type that is none of the table's, with die() at a mistake in it
  */
 #include "hf.h"
+#include <math.h>
 
 enum { ROWS = 24 };         /* that a family may be like */
 static const char file[] = "gen/huggingface/families.yaml", parts[] = "gen/huggingface/parts.yaml";
-static const struct { const char *word; FieldKind kind; } kinds[] = {
-    {"int", INT}, {"real", REAL}, {"text", TEXT}, {"flag", FLAG}, {"word", WORD}, {"cap", CAP}, {"count", COUNT},
-    {"every", EVERY}, {"numbers", NUMBERS}, {"only", ONLY}, {"list", LIST_OF}, {"same", SAME}, {"any", ANY}
+static const struct { const char *word; FieldKind kind; Range range; } kinds[] = {
+    {"int", INT, {1, INT32_MAX, "1 to 2147483647"}}, {"text", TEXT, {0, INT32_MAX, "0 to 2147483647"}}, {"real", REAL, {0}},
+    {"cap", CAP, {0, INT32_MAX, "0 to 2147483647"}}, {"eps", REAL, {0, HUGE_VAL, "at least 0"}},
+    {"share", REAL, {0, 0x1.fffffep-1, "0 to below 1"}}, {"base", REAL, {1, 1e12, "1 to 1e12"}},
+    {"scale", REAL, {1, 1e6, "1 to 1e6"}}, {"above", REAL, {1e-6, 1e6, "1e-6 to 1e6"}},
+    {"part", REAL, {1e-6, 1, "1e-6 to 1"}},
+    {"flag", FLAG, {0}}, {"word", WORD, {0}}, {"count", COUNT, {0}}, {"every", EVERY, {0}}, {"numbers", NUMBERS, {0}},
+    {"only", ONLY, {0}}, {"list", LIST_OF, {0}}, {"same", SAME, {0}}, {"any", ANY, {0}}
 };
 
 typedef struct { const Node *at[ROWS]; int n; } Rows;
@@ -45,14 +51,14 @@ static const char *text_of(const Rows *r, const char *name, int *i)
     return NULL;
 }
 
-/* The kind that a text begins with, and where it goes on; -1: it is a value. */
+/* The row of kinds that a text begins with, and where it goes on; -1: it is a value. */
 static int kind_of(const char **text)
 {
     size_t n = strcspn(*text, " ");
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (n == strlen(kinds[i].word) && !strncmp(*text, kinds[i].word, n)) {
             *text += n + strspn(*text + n, " ");
-            return (int)kinds[i].kind;
+            return (int)i;
         }
     return -1;
 }
@@ -70,7 +76,7 @@ static ConfigField field_of(const char *name, const char *text, const char *othe
     const char *open = strchr(text, '('), *equal = strstr(text, "="), *end = text + strlen(text);
     if (kind < 0)
         return (ConfigField){.kind = WORD, .name = name, .otherwise = otherwise ? otherwise : text};
-    ConfigField f = {.kind = (FieldKind)kind, .name = name, .otherwise = otherwise};
+    ConfigField f = {.kind = kinds[kind].kind, .range = kinds[kind].range, .name = name, .otherwise = otherwise};
     if (f.kind >= ONLY) {
         f.name = NULL;
         f.words = text;

@@ -9,8 +9,10 @@
 /* families.yaml says what the kinds are.  ONLY and those below have no value: name is NULL. */
 typedef enum { INT, REAL, TEXT, FLAG, WORD, CAP, COUNT, EVERY, NUMBERS, ONLY, LIST_OF, SAME, ANY } FieldKind;
 typedef VEC(const char *) Names;
+typedef struct { double least, most; const char *text; } Range;     /* text NULL: any number */
 typedef struct {
     FieldKind kind;
+    Range range;
     const char *name, *words, *otherwise;   /* otherwise NULL: one of the keys has to be there */
     Names keys;                             /* in config.json; a.b is b of the object a; the last that is there holds */
 } ConfigField;

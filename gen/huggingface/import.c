@@ -53,13 +53,20 @@ static void check_keys(const Config *c, const Node *map, const char *above)
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
+static double signed_decimal(const char *text)
+{
+    const bool minus = *text == '-';
+    const double x = number_decimal(text + minus, strlen(text + minus));
+    return minus ? -x : x;
+}
+
 /* ln_NAME: the natural logarithm of a value; expressions of model files have none. */
 static bool look_up(void *ctx, const char *name, double *value)
 {
     bool log = !strncmp(name, "ln_", 3);
     const char *text = value_get(ctx, log ? name + 3 : name);
     if (text && *text)
-        *value = number_decimal(text, strlen(text));
+        *value = signed_decimal(text);
     if (text && *text && log) {
         /* The logarithm of x > 0, from the four operations: the same on every machine. */
         double x = *value;
@@ -124,12 +131,14 @@ static const char *layers_of(const Config *c, const ConfigField *f, const char *
     return at < 0 ? "1" : strf("min(mod(i+%d, %d), 1)", period - at, period);
 }
 
-/* A size is at least 1.  A number that may be absent is more than 0, which a template would take for absent. */
-static bool at_least(const ConfigField *f, const char *text)
+/* What a number is to be, if it is not; else NULL.  One that may be absent is more than 0, which a template would take for
+ * absent. */
+static const char *out_of_range(const ConfigField *f, const char *text)
 {
-    bool size = f->kind == INT, other = f->kind == REAL && f->otherwise && !*f->otherwise;
-    double x = size || other ? number_decimal(text, strlen(text)) : 1;
-    return size ? x >= 1 : x > 0;
+    const double x = signed_decimal(text);
+    if (f->range.text)
+        return x >= f->range.least && x <= f->range.most ? NULL : f->range.text;
+    return f->kind == REAL && f->otherwise && !*f->otherwise && !(x > 0) ? "more than 0" : NULL;
 }
 
 static const char *given(Config *c, const ConfigField *f, const char *key, const Node *n)
@@ -161,10 +170,12 @@ static const char *given(Config *c, const ConfigField *f, const char *key, const
     else if (f->kind == SAME && strcmp(n->text, value_get(&c->values, f->otherwise)))
         bad(n->loc, strf("what is done: %s", value_get(&c->values, f->otherwise)), "%s: dpgen does not do %s for model "
             "type '%s'", key, n->text, c->family->type);
-    else if (!at_least(f, n->text))
-        bad(n->loc, NULL, "%s: %s is expected, not %s", key, f->kind == INT ? "at least 1" : "more than 0", n->text);
-    else
-        return flag ? n->text : config_number(c, f, n->loc, n->text);
+    else {
+        const char *text = flag ? n->text : config_number(c, f, n->loc, n->text), *range = flag ? NULL : out_of_range(f, text);
+        if (range)
+            bad(n->loc, NULL, "%s: %s is expected, not %s", key, range, n->text);
+        return range ? NULL : text;
+    }
     return NULL;
 }
 

@@ -312,12 +312,13 @@ static void refuse_whole(const Positions *p, const RowCut *cut, int i, int t, bo
         why ? ": " : "", why ? why : "", reader ? maker : o->name);
 }
 
-/* Operands in the form that the operator wants. */
+/* Operands in the form that the operator wants.  Moves stand from its last operand to its first: where it takes a tensor twice,
+ * backward, which meets the last move first, adds their terms in operand order. */
 static bool take(Positions *p, const RowCut *cut, int i)
 {
     Op *o = &p->g->op.at[i];
     bool moved = false;
-    for (int k = 0; k < o->in.n; k++) {
+    for (int k = o->in.n - 1; k >= 0; k--) {
         int t = o->in.at[k];
         bool rows = cut[i].axis >= 0;
         const int has = t < 0 ? WHOLE : form_of(p, cut, p->was[t].op, t), wants = t < 0 ? WHOLE : form_of(p, cut, i, t);
