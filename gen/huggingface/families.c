@@ -13,13 +13,14 @@
 enum { ROWS = 24 };         /* that a family may be like */
 static const char file[] = "gen/huggingface/families.yaml", parts[] = "gen/huggingface/parts.yaml";
 static const struct { const char *word; FieldKind kind; Range range; } kinds[] = {
-    {"int", INT, {1, INT32_MAX, "1 to 2147483647"}}, {"text", TEXT, {0, INT32_MAX, "0 to 2147483647"}}, {"real", REAL, {0}},
+    {"int", INT, {1, INT32_MAX, "1 to 2147483647"}}, {"text", TEXT, {0, INT32_MAX, "0 to 2147483647"}}, {"real", .kind = REAL},
     {"cap", CAP, {0, INT32_MAX, "0 to 2147483647"}}, {"eps", REAL, {0, HUGE_VAL, "at least 0"}},
     {"share", REAL, {0, 0x1.fffffep-1, "0 to below 1"}}, {"base", REAL, {1, 1e12, "1 to 1e12"}},
     {"scale", REAL, {1, 1e6, "1 to 1e6"}}, {"above", REAL, {1e-6, 1e6, "1e-6 to 1e6"}},
     {"part", REAL, {1e-6, 1, "1e-6 to 1"}},
-    {"flag", FLAG, {0}}, {"word", WORD, {0}}, {"count", COUNT, {0}}, {"every", EVERY, {0}}, {"numbers", NUMBERS, {0}},
-    {"only", ONLY, {0}}, {"list", LIST_OF, {0}}, {"same", SAME, {0}}, {"any", ANY, {0}}
+    {"flag", .kind = FLAG}, {"word", .kind = WORD}, {"count", .kind = COUNT}, {"every", .kind = EVERY},
+    {"numbers", .kind = NUMBERS}, {"only", .kind = ONLY}, {"list", .kind = LIST_OF}, {"same", .kind = SAME},
+    {"any", .kind = ANY}
 };
 
 typedef struct { const Node *at[ROWS]; int n; } Rows;
