@@ -54,7 +54,8 @@ static bool append(int file, const char *line, size_t n)
         else if (k <= 0)
             break;
     int why = errno;
-    if (done < n && end >= 0 && fstat(file, &info) == 0 && info.st_size == end + (off_t)done && ftruncate(file, end) != 0)
+    if (done > 0 && done < n && end >= 0 && fstat(file, &info) == 0 && info.st_size == end + (off_t)done &&
+        ftruncate(file, end) != 0)
         complain(STATUS_RUN, "a line of the log is cut: %s", strerror(errno));
     errno = why;
     return done == n;

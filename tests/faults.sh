@@ -382,8 +382,11 @@ if [ -c /dev/full ]; then
     for option in --help --version --hash; do
         refuse "$option, and nowhere to write it" 1 "cannot write to standard output: No space" full $option
     done
+    timeout 60 "$tmp/two/job" --quiet --data "$data" --no-checkpoint --steps 1 --log /dev/full 2>"$tmp/lost"
+    expect "a log that nothing fits in" grep -q '/dev/full: metrics are lost from here on: No space' "$tmp/lost"
+    expect "no line of it is cut" sh -c '! grep "is cut" "$1"' - "$tmp/lost"
 else
-    skip "there is no /dev/full" 3
+    skip "there is no /dev/full" 5
 fi
 refuse "help" 0 "Usage: train" timeout 60 "$tmp/two/job" --help
 
