@@ -158,8 +158,6 @@ refuse "chunks of 1f1b*" 3 "one chunk a device" ./dpgen plan "$model" --stages 2
 refuse "a map of 1f1b*" 3 "one chunk a device" ./dpgen plan "$model" --stages 2 --schedule '1f1b*' --set 'plan.map=[0, 1, 0]'
 refuse "MadPipe with 2bw" 3 "its lists are for one map" ./dpgen plan "$model" --stages 2 --schedule 2bw --planner madpipe
 refuse "a link of no rate" 3 "less than one a second" ./dpgen plan "$model" --stages 2 --link 0GB/s
-sed "/^devices:/,/^\$/d" "$model" >"$tmp/none.yaml"
-expect "a link of the devices that --stages brings" ./dpgen plan "$tmp/none.yaml" --stages 2 --link 1KB/s --estimate
 refuse "times beyond count" 3 "than can be counted" ./dpgen plan "$model" --estimate --set devices.0.call=3600s \
     --set train.batch.global=8192 --set train.batch.micro=1
 refuse "nothing to compare" 4 "exact has no plan" ./dpgen compare "$model" --estimate --stages 2 --limit 10KiB --quick

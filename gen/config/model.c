@@ -284,8 +284,8 @@ static const struct { const char *key; void (*read)(Model *m, Node *node); } sec
     { "data", model_data },              /* names the model's inputs */
     { "devices", model_devices },
     { "hosts", model_hosts },
+    { "links", model_links },            /* name devices */
     { "plan", model_plan },              /* names devices, asks how many there are */
-    { "links", model_links },            /* name devices, which plan.stages may bring */
     { "checkpoint", model_checkpoint },
     { "weights", model_weights },
     { "adapt", model_adapt },
