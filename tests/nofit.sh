@@ -157,6 +157,16 @@ if [ -n "$SLOW" ]; then
     else fault "t5-large with cuts: $(sed -n 2p "$tmp/plan"), and without copies to the host 802.5 ms"; fi
 fi
 
+# A large graph of which hardly an operator takes time: the time of the longest chunk was to rise from less than 8 ns, and did
+# not; then it rose far beyond what all operators take.
+awk 'BEGIN { for (i = 1; i <= 700; i++) {
+        printf "node%d -- Layer%d -- forward_compute_time=%s, ", i, i, i == 7 ? "0.000005" : "0.000000"
+        print "backward_compute_time=0.000000, activation_size=1000.0, parameter_size=1000.0"
+    }
+    for (i = 1; i < 700; i++) printf "\tnode%d -- node%d\n", i, i + 1 }' >"$tmp/idle.txt"
+refuse "a graph that takes no time" 4 "fits: --limit" within 20 \
+    ./dpgen plan --from "$tmp/idle.txt" --stages 2 --limit 700KiB
+
 # Three hundred values cross the middle, and a stage has numbers for fewer messages.  Given cuts are refused.  Without them
 # another cut is found.
 most=$(sed -n 's/.*MAX_REQUESTS = \([0-9]*\).*/\1/p' rt/rt.h)

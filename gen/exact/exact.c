@@ -473,9 +473,9 @@ static void try_any(ExactSearch *s)
     Ns low = 0, high = NEVER;   /* of the longest chunk; runs of large graphs without a bound of time cost all of the work */
     for (int c = 0; c < s->q->chunks; c++)
         low += facts_time(s->x, c, 0, s->q->n - 1) / s->q->chunks / s->q->chunks;
-    for (Ns more = low / TRIES + 1, most = low; high == NEVER && most < NEVER - 1; more *= ROUNDS) {
+    for (Ns all = low * s->q->chunks, more = low / TRIES + 1, most = low; high == NEVER && most < NEVER - 1; more *= ROUNDS) {
         low = most;
-        most = s->q->n <= OPS_SOME || more / s->q->chunks > low ? NEVER - 1 : low + more;
+        most = s->q->n <= OPS_SOME || low + more >= all ? NEVER - 1 : low + more;
         high = fill(s, most);
     }
     for (int i = 0; i < HALVINGS && high != NEVER && !prices_spent(s->q->prices) && high - low > low / 256; i++) {

@@ -23,8 +23,8 @@
  * full, and what that takes is promised.
  *
  * Cost: SEARCH_WORK in all, of which a question has a part, twice QUESTION_WORK of it for limits at last, and as much more
- * where chunks share a device; LEAST_STEPS of placement, and as many for fast plans.  Not handled: a plan of fewer bytes that
- * these questions do not meet.
+ * where chunks share a device; LEAST_STEPS of placement, and as many for fast plans; FIRST_WORK to make the plan faster that
+ * is taken.  Not handled: a plan of fewer bytes that these questions do not meet.
  */
 #include "search.h"
 #include "budgets.h"
