@@ -32,14 +32,13 @@ enum { LINE = 1024, LISTED = 32, DETAIL = LINE + 6 * CKPT_PATH };     /* of a pa
 static bool torn(const char *path)
 {
     struct stat info;
-    char last = '\n';
+    char last;
     int file = open(path, O_RDONLY | O_NONBLOCK);
     if (file < 0)
         return false;
-    if (fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0 && pread(file, &last, 1, info.st_size - 1) != 1)
-        last = '\n';
+    bool cut = fstat(file, &info) == 0 && S_ISREG(info.st_mode) && pread(file, &last, 1, info.st_size - 1) == 1 && last != '\n';
     close(file);
-    return last != '\n';
+    return cut;
 }
 
 /* A whole line or none of it. */
