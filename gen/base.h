@@ -82,6 +82,7 @@ void warn(Loc at, const char *form, ...) PRINTF(2, 3);
 void bad_stop(void);                                /* status 3 if bad() was called */
 bool diag_accepts(void (*run)(void *ctx), void *ctx);   /* tries something: false, and nothing printed, at its first bad() */
 const char *diag_refusal(void);                     /* the text of that, of the last trial that was false */
+Loc  diag_refused_at(void);                         /* its place */
 void fail(int status, const char *form, ...) PRINTF(2, 3) NORETURN;   /* dpgen: text; for what has no place in a file */
 #define die(...) die_at(__FILE__, __LINE__, __VA_ARGS__)            /* a bug in dpgen: status 70 */
 void die_at(const char *file, int line, const char *form, ...) PRINTF(3, 4) NORETURN;

@@ -74,6 +74,7 @@ no "BatchNorm folded into a Conv" 3 "onnx::Conv.* is made of several: .*torch.on
 no "an axis without a size" 3 "axis 2 of input .image. has no fixed size (.high.); export it without dynamic_axes" \
     "$graphs/bad.dynamic.onnx"
 expect "its sizes said" ./dpgen import "$graphs/bad.dynamic.onnx" --shape image=1,3,6,4 -o "$tmp/dynamic.yaml"
+expect "a label a pixel" grep -q 'labels: {shape: \[B, 6, 4\], dtype: i32, range: \[0, 2\]}' "$tmp/dynamic.yaml"
 expect "as they were said" grep -q 'image: *{shape: \[B, 6, 4, 3\]' "$tmp/dynamic.yaml"
 no "too few sizes" 2 "input 'image' has 4 sizes" "$graphs/bad.dynamic.onnx" --shape image=1,3
 no "another size" 3 "axis 1 of input .image. is 3 in the file" "$graphs/bad.dynamic.onnx" --shape image=1,4,8,8

@@ -271,8 +271,8 @@ other opt shorter 's/^model\.//'
 other bert older 's/LayerNorm.weight/LayerNorm.gamma/; s/LayerNorm.bias/LayerNorm.beta/'
 
 # ---- config.json ----------------------------------------------------------------------------------------------------
-wrong() {       # WHAT TEXT SED: of llama's
-    sed "$3" "$hf/llama/config.json" >"$tmp/config.json"
+wrong() {       # WHAT TEXT SED [FAMILY]
+    sed "$3" "$hf/${4:-llama}/config.json" >"$tmp/config.json"
     refuse "$1" 3 "$2" ./dpgen import "$tmp/config.json" -o "$tmp/wrong.yaml"
     [ ! -e "$tmp/wrong.yaml" ] && pass || fault "$1: a file was written"
 }
@@ -348,6 +348,44 @@ wrong "an eps" "rms_norm_eps: at least 0 is expected, not -1e-6" 's/"rms_norm_ep
 for theta in 0.5 9e18; do
     wrong "theta $theta" "rope_theta: 1 to 1e12 is expected, not $theta" "s/\"rope_theta\": [0-9.]*/\"rope_theta\": $theta/"
 done
+# Keys that contradict one another: the mistakes of the model file, told of the keys that its line has its values from
+wrong "heads that share no keys" "config.json:[0-9]*:26: error: 'num_attention_heads' and 'num_key_value_heads' make no model: \
+.*: 4 heads cannot share 3 heads of keys" 's/"num_key_value_heads": 2/"num_key_value_heads": 3/'
+wrong "turns out of order" "'rope_scaling.low_freq_factor' and 'rope_scaling.high_freq_factor' make no model: .*: low is" \
+    's/"low_freq_factor": 1.0/"low_freq_factor": 5.0/'
+wrong "heads that do not divide a width" "error: 'num_attention_heads' and 'hidden_size' make no model: .*: width 24 is not \
+divisible by 5 heads" 's/"num_attention_heads": 4/"num_attention_heads": 5/' bert
+wrong "the line of the other key" "\^ 'hidden_size' is 24 in line 10$" \
+    's/"num_attention_heads": 4/"num_attention_heads": 5/' bert
+wrong "a width of a head that follows" "error: 'n_embd' and 'n_head' make no model: .*: dims is even and at most the width \
+of a head, 3, not 4" 's/"n_head": 4/"n_head": 8/' codegen
+wrong "more at once than experts" "error: 'num_experts_per_tok' and 'num_local_experts' make no model: .*: top 9 of" \
+    's/"num_experts_per_tok": [0-9]*/"num_experts_per_tok": 9/' mixtral
+wrong "no positions are left" ":30: error: 'max_position_embeddings' makes no model: model.dims.P: -1 is out" \
+    's/"max_position_embeddings": [0-9]*/"max_position_embeddings": 1/' roberta-words
+wrong "a width of a head in parts" "'hidden_size' and 'num_attention_heads' make no model: 'D/H' is not an integer" \
+    '/"head_dim"/d; s/"num_attention_heads": 4/"num_attention_heads": 5/'
+absent='/"num_key_value_heads"/d; s/"num_attention_heads": 4/"num_attention_heads": 6/'
+wrong "a key that is absent" ":26: error: 'num_attention_heads' and 'num_key_value_heads' make no model" "$absent" mistral
+wrong "its default" "\^ 'num_key_value_heads' is 8 where it is absent$" "$absent" mistral
+wrong "images that patches do not fill" "'image_size' and 'patch_size' make no model: '(S/P)\*(S/P)+1' is not an integer" \
+    's/"image_size": 8/"image_size": 9/' vit
+wrong "a line without a key" "config.json:1:1: error: these keys make no model: weights.each: no parameter is named" \
+    's/"first_k_dense_replace": 1/"first_k_dense_replace": 9/' deepseek_v3
+wrong "that line" '\^ in line [0-9]* of the model file: "\*.experts.gate_proj.weight": ' \
+    's/"first_k_dense_replace": 1/"first_k_dense_replace": 9/' deepseek_v3
+cp "$tmp/gpt2.bin" "$tmp/five.bin"
+printf '\005' | dd of="$tmp/five.bin" bs=1 seek=20 conv=notrunc 2>"$tmp/dd"
+refuse "five heads of llm.c" 3 "five.bin: no model file can be made of it: .*: width 24 is not divisible by 5 heads" \
+    ./dpgen import "$tmp/five.bin" -o "$tmp/wrong.yaml"
+expect "of which nothing is written" test ! -e "$tmp/wrong.yaml" -a ! -e "$tmp/wrong.safetensors"
+# One kind of token is a row that all add, and no input
+sed 's/"type_vocab_size": 2/"type_vocab_size": 1/' "$hf/bert/config.json" >"$tmp/config.json"
+expect "a bert of one kind" ./dpgen import "$tmp/config.json" -o "$tmp/kinds.yaml"
+expect "which has no input of kinds" sh -c "! grep -q types: $tmp/kinds.yaml"
+# Its head of words has the one norm of another name
+expect "a roberta of classes" ./dpgen import "$hf/roberta-classes/config.json" -o "$tmp/kinds.yaml"
+expect "a modernbert, whose norms have no such name" ./dpgen import "$hf/modernbert/config.json" -o "$tmp/kinds.yaml"
 refuse "no folder" 2 "cannot read /nonexistent: .*; name the folder of a published model, with its config.json" \
     ./dpgen import /nonexistent -o "$tmp/wrong.yaml"
 

@@ -167,6 +167,7 @@ static void snippet(Loc at, const char *hint)
 
 static jmp_buf *trial;                  /* where a mistake leads while something is tried */
 static const char *refused;             /* that mistake */
+static Loc refused_at;
 
 bool diag_accepts(void (*run)(void *ctx), void *ctx)
 {
@@ -188,6 +189,11 @@ const char *diag_refusal(void)
     return refused;
 }
 
+Loc diag_refused_at(void)
+{
+    return refused_at;
+}
+
 static void text_out(const char *form, va_list list)
 {
     char text[MOST_TEXT];
@@ -205,6 +211,7 @@ static void report(Loc at, const char *kind, const char *hint, const char *form,
         vsnprintf(text, sizeof text, form, list);
         mem_in(NULL);
         refused = strf("%s", text);
+        refused_at = at;
         longjmp(*trial, 1);
     }
     const char *path = quote_terminal(diag_path(at));

@@ -36,10 +36,17 @@ typedef struct { const char *name, *text; } ConfigValue;
 typedef VEC(ConfigValue) ConfigValues;
 const char *value_get(const ConfigValues *v, const char *name);     /* NULL: there is none */
 /* Lines with @name@ are filled in; `?name|rest` and `!name|rest` are lines for a value that is on, or off, and
- * may stand one behind the other; @?name|text@ and @!name|text@ are the same within a line, and $ in the text is the value. */
-void template_write(FILE *f, const char *template, const ConfigValues *v);
+ * may stand one behind the other; @?name|text@ and @!name|text@ are the same within a line, and $ in the text is the value.
+ * lines: the template's, one for each that is written; NULL: nobody asks. */
+void template_write(FILE *f, const char *template, const ConfigValues *v, Strs *lines);
 bool has_word(const char *words, const char *word);                 /* words with a space between them */
 const char *template_line(const char *line, const ConfigValues *v);
+
+typedef struct { const Node *root; const Family *family; ConfigValues values; } Config;
+
+/* blame.c: err() at the keys that this message is about, of a line of the model file that they make, or of an expression */
+void blame_text(const Config *c, const char *text, const char *message) NORETURN;
+void blame_keys(const Config *c, const Strs *line, const Text *text, Loc at, const char *message) NORETURN;
 
 /* heads.c: values that say which head the model has, by the classes of `architectures`; bad() if these, or the weights in
  * folder, are of another one; folder NULL: no weights */

@@ -7,15 +7,14 @@
  * Every key is one that the family reads, or one that is known to change nothing; another one is refused by name, since it may
  * change what the model computes.
  *
- * fails   with bad() at each key that is unknown, or has a value that dpgen does not do; nothing is written then
+ * fails   with bad() at each key that is unknown, or has a value that dpgen does not do; with err() at keys whose values do not
+ *         go together; nothing is written then
  */
 #include "hf.h"
 #include "import/net.h"
 #include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-typedef struct { const Node *root; const Family *family; ConfigValues values; } Config;
 
 static NORETURN void misuse(const char *why)
 {
@@ -179,10 +178,22 @@ static const char *given(Config *c, const ConfigField *f, const char *key, const
     return NULL;
 }
 
+typedef struct { Config *c; const ConfigField *f; const char *text; } Computing;
+
+static void compute(void *ctx)
+{
+    Computing *x = ctx;
+    x->text = config_number(x->c, x->f, x->c->root->loc, x->f->otherwise);
+}
+
 static const char *read_otherwise(Config *c, const ConfigField *f)
 {
-    if (*f->otherwise && (f->kind == INT || f->kind == REAL || f->kind == CAP))
-        return config_number(c, f, c->root->loc, f->otherwise);
+    Computing x = {.c = c, .f = f};
+    if (*f->otherwise && (f->kind == INT || f->kind == REAL || f->kind == CAP)) {
+        if (!diag_accepts(compute, &x))
+            blame_text(c, f->otherwise, diag_refusal());
+        return x.text;
+    }
     return f->kind == SAME ? f->otherwise : template_line(f->otherwise, &c->values);
 }
 
@@ -277,10 +288,18 @@ int import_command(int argc, char **argv)
         read_field(&c, i, begun);
     heads_read(c.root, c.family, path == folder ? NULL : folder, &c.values);
     bad_stop();
-    FILE *f = file_begin(out);
-    template_write(f, template_of(c.family->template), &c.values);
+    Text text;
+    Strs lines = {0};
+    template_write(text_open(&text), template_of(c.family->template), &c.values, &lines);
     if (c.family->tail)
-        template_write(f, template_of(c.family->tail), &c.values);
+        template_write(text.f, template_of(c.family->tail), &c.values, &lines);
+    text_close(&text);
+    Loc at;
+    const char *why = made_refused(out, &text, &at);
+    if (why)
+        blame_keys(&c, &lines, &text, at, why);
+    FILE *f = file_begin(out);
+    fwrite(text.at, 1, text.n, f);
     file_end(f, out);
     const char *file = quote_terminal(quote_shell(out)), *slash = strrchr(path, '/');
     const char *above = slash ? strf("%.*s", (int)(slash - path) + (slash == path), path) : ".";

@@ -8,6 +8,7 @@
  * the names and axes of published ones.
  */
 #include "hf.h"
+#include "import/net.h"
 
 enum { MAGIC = 20240326, HEADER = 1024, MOST_LAYERS = 4096 };
 typedef struct { const char *path, *type; const unsigned char *at; int64_t size, T, V, L, H, D, rows; } File;
@@ -56,7 +57,7 @@ static void open_file(File *f)
     f->T = number(f, 2), f->V = number(f, 3), f->L = number(f, 4), f->H = number(f, 5), f->D = number(f, 6);
     f->rows = number(f, 7);
     bool good = f->T > 0 && f->V > 0 && f->L > 0 && f->L <= MOST_LAYERS && f->H > 0 && f->D > 0 && f->D <= 1 << 20 &&
-        f->D % f->H == 0 && f->rows >= f->V && f->T <= 1 << 24 && f->rows <= 1 << 24;
+        f->rows >= f->V && f->T <= 1 << 24 && f->rows <= 1 << 24;
     for (int i = 0; i < KINDS && good; i++)
         all += elements(f, i, &high, &wide) * (layered(i) ? f->L : 1);
     if (!good || (int64_t)n != HEADER + all * f->size)
@@ -113,10 +114,14 @@ int llmc_import(const char *path, const char *out)
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         *PUSH(&v) = (ConfigValue){values[i].name, values[i].text};
     const char *stem = text_without(out, ".yaml"), *weights = strf("%s.safetensors", stem ? stem : out);
+    Text text;
+    template_write(text_open(&text), embedded_find("gen/huggingface/gpt2.yaml")->data, &v, NULL);
+    text_close(&text);
+    made_check(path, out, &text);
     files_begin(NULL, false);
     write_weights(&x, weights);
     FILE *f = file_begin(out);
-    template_write(f, embedded_find("gen/huggingface/gpt2.yaml")->data, &v);
+    fwrite(text.at, 1, text.n, f);
     file_end(f, out);
     files_end();
     const char *file = quote_terminal(quote_shell(out));

@@ -35,8 +35,11 @@ static void write_mark(FILE *f, const char *mark, const ConfigValues *v)
         if (!value)
             die("a template asks for '%s'", mark);
         fputs(value, f);
-    } else if (wanted(&mark, v, &value)) {
-        for (; *mark; mark++)
+    } else {
+        bool all = true;
+        while (*mark == '?' || *mark == '!')
+            all &= wanted(&mark, v, &value);
+        for (; all && *mark; mark++)
             *mark == '$' ? fputs(value, f) : fputc(*mark, f);
     }
 }
@@ -60,16 +63,19 @@ const char *template_line(const char *line, const ConfigValues *v)
     return text_close(&t);
 }
 
-void template_write(FILE *f, const char *template, const ConfigValues *v)
+void template_write(FILE *f, const char *template, const ConfigValues *v, Strs *lines)
 {
     const char *value;
     for (const char *end; (end = strchr(template, '\n')); template = end + 1) {
+        const char *line = template;
         bool all = true;
         while (*template == '?' || *template == '!')
             all &= wanted(&template, v, &value);
         if (all) {
             write_line(f, template, end, v);
             fputc('\n', f);
+            if (lines)
+                *PUSH(lines) = strf("%.*s", (int)(end - line), line);
         }
     }
 }

@@ -144,6 +144,10 @@ int pt2_read(Net *g, const unsigned char *at, size_t n);
 bool net_knows(const char *path);                   /* by the end of its name */
 int  net_import(const char *path, const char *out, const char *loss, const char *shape);
 
+/* made.c: why dpgen check refuses this text of a model file, and where in it; NULL: it does not */
+const char *made_refused(const char *path, const Text *text, Loc *at);
+void made_check(const char *from, const char *path, const Text *text);      /* status 3 if it does */
+
 /* ---- wire.c: protocol buffers, field by field ---------------------------------------------------------------------- */
 typedef struct { const unsigned char *at, *end; const char *why; } ProtoWire;   /* why: the first error; NULL none */
 /* kind 0, 1 and 5: a number; 2: bytes, as a message of their own */

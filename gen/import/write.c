@@ -246,11 +246,17 @@ static void check_lines(const NetWriter *x)
 
 /* ---- the model file ---------------------------------------------------------------------------------------------------- */
 
-static void put_shape(FILE *f, const NetValue *v)
+/* Of axis i in the model file. */
+static int64_t size_here(const NetValue *v, int i)
+{
+    return v->dims.d[v->last && i > 0 ? i + 1 < v->dims.n ? i + 1 : 1 : i];
+}
+
+static void put_shape(FILE *f, const NetValue *v, int axes)
 {
     fprintf(f, "[B");
-    for (int i = 1; i < v->dims.n; i++)
-        fprintf(f, ", %lld", (long long)v->dims.d[v->last ? i + 1 < v->dims.n ? i + 1 : 1 : i]);
+    for (int i = 1; i < axes; i++)
+        fprintf(f, ", %lld", (long long)size_here(v, i));
     fprintf(f, "]");
 }
 
@@ -270,18 +276,17 @@ static void put_inputs(FILE *f, const NetWriter *x, const NetValue *result, cons
     for (int i = 0; i < g->inputs.n; i++) {
         const NetValue *v = &g->value.at[g->inputs.at[i]];
         fprintf(f, "    %s: {shape: ", x->as[g->inputs.at[i]]);
-        put_shape(f, v);
+        put_shape(f, v, v->dims.n);
         fprintf(f, ", dtype: %s", v->whole ? "i32" : "f32");
         if (v->whole && rows_of(g, g->inputs.at[i]))
             fprintf(f, ", range: [0, %lld]", (long long)rows_of(g, g->inputs.at[i]));
         fprintf(f, "}\n");
     }
     fprintf(f, "    %s: {shape: ", x->labels);
-    NetValue labels = *result;
-    labels.dims.n -= !strcmp(loss, "cross-entropy");
-    put_shape(f, &labels);
-    if (!strcmp(loss, "cross-entropy"))
-        fprintf(f, ", dtype: i32, range: [0, %lld]}\n", (long long)result->dims.d[result->dims.n - 1]);
+    const bool entropy = !strcmp(loss, "cross-entropy");        /* its classes are the last axis */
+    put_shape(f, result, result->dims.n - entropy);
+    if (entropy)
+        fprintf(f, ", dtype: i32, range: [0, %lld]}\n", (long long)size_here(result, result->dims.n - 1));
     else
         fprintf(f, ", dtype: f32}\n");
 }
@@ -532,6 +537,7 @@ void net_write(Net *g, int result, const char *loss, const char *out)
     Text text;
     put_model(text_open(&text), &x, result, loss);
     text_close(&text);
+    made_check(g->path, out, &text);
     files_begin(NULL, false);
     put_safetensors(&x, weights);
     FILE *f = file_begin(out);
