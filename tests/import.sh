@@ -357,8 +357,8 @@ wrong "heads that do not divide a width" "error: 'num_attention_heads' and 'hidd
 divisible by 5 heads" 's/"num_attention_heads": 4/"num_attention_heads": 5/' bert
 wrong "the line of the other key" "\^ 'hidden_size' is 24 in line 10$" \
     's/"num_attention_heads": 4/"num_attention_heads": 5/' bert
-wrong "a width of a head that follows" "error: 'n_embd' and 'n_head' make no model: .*: dims is even and at most the width \
-of a head, 3, not 4" 's/"n_head": 4/"n_head": 8/' codegen
+wrong "a width of a head that follows" "error: 'n_embd', 'n_head' and 'rotary_dim' make no model: .*: dims is even and at \
+most the width of a head, 3, not 4" 's/"n_head": 4/"n_head": 8/' codegen
 wrong "more at once than experts" "error: 'num_experts_per_tok' and 'num_local_experts' make no model: .*: top 9 of" \
     's/"num_experts_per_tok": [0-9]*/"num_experts_per_tok": 9/' mixtral
 wrong "no positions are left" ":30: error: 'max_position_embeddings' makes no model: model.dims.P: -1 is out" \
