@@ -602,6 +602,15 @@ static bool share(const Plan *p, Sharing *x)
     return may_win(p, x);
 }
 
+/* Does each run fit with its cheapest fates? */
+static bool all_fit(const Question *q, const Answer *a)
+{
+    bool fit = true;
+    for (int s = 0; s < q->chunks && fit; s++)
+        fit = price_best(q->prices, s ? a->last[s - 1] + 1 : 0, a->last[s], s)->fits;
+    return fit;
+}
+
 int part(Plan *p, const Bytes *limit)
 {
     const Planner *planner = planner_named(plan_planner(p)), any = {.plan = exact_any, .space = planner->space};
@@ -615,6 +624,8 @@ int part(Plan *p, const Bytes *limit)
     bool found = several ? share(p, &x) : put(planner, p, cut, limit, NULL, NULL, &x.q, &x.best, &x.room);
     share_done(&x);
     const Answer a = x.best;
+    if (found && !several && !a.fate && p->ask.trials)          /* one of many plans is laid out only if it may fit */
+        found = all_fit(&x.q, &a);
     p->predicted = (Proof){.note = plan_ways(p) > 1 ? NULL : a.note};
     p->shortfall = (Shortfall){.device = -1};
     p->predicted.value = found ? a.value : a.bound;

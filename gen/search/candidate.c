@@ -108,6 +108,20 @@ Plan *pass_wide(const Candidate *k, Bytes *limit, Verdict *why)
     return first;
 }
 
+/* Any plan will do, and one that fills its devices to the brim does not pack: at first packing has its room. */
+static Plan *pass_spare(const Candidate *k, Bytes *limit, Verdict *why)
+{
+    const int devices = devices_for(k->m, k->stages);
+    Bytes *less = alloc(sizeof *less * (size_t)devices);
+    for (int d = 0; d < devices; d++)
+        less[d] = limit[d] - limit[d] / (PACKED_PART / 2);
+    Plan *p = pass_wide(k, less, why);
+    if (*why == NO_PLAN)
+        return pass_wide(k, limit, why);
+    memcpy(limit, less, sizeof *less * (size_t)devices);
+    return p;
+}
+
 Plan *in_full(const Options *x, Plan *p, const Ints *cuts, int64_t work)
 {
     Ask ask = p->ask;
@@ -155,7 +169,8 @@ void candidate_start(Candidate *k, Ns cutoff)
     k->seen = seen_new();
     k->limit = least_memory(k->m, k->stages);
     k->ask.effort.cutoff = candidate_predicts(k) && !k->grows ? cutoff : 0;
-    k->first = k->failed = pass_wide(k, k->limit, &k->why);
+    const bool spare = k->ask.effort.first_fit && !k->ask.effort.any_arena;
+    k->first = k->failed = spare ? pass_spare(k, k->limit, &k->why) : pass_wide(k, k->limit, &k->why);
     k->best = k->why == PLANNED ? k->first : NULL;
     k->proof = k->first->predicted;
 }
