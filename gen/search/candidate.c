@@ -231,10 +231,11 @@ static bool is_needed(const Candidate *k)
     return !k->best;
 }
 
-/* Smaller graphs have begun with the answers of other planners; for these the row has work of its own. */
-static bool is_large(const Candidate *k)
+/* Smaller graphs have begun with the answers of other planners, which may pack where `exact` has none that does.  The row has
+ * work of its own. */
+static bool is_unseeded(const Candidate *k)
 {
-    return k->g->nf > OPS_MANY;
+    return (!k->best && !k->ask.effort.cutoff) || k->g->nf > OPS_MANY;
 }
 
 static const struct {

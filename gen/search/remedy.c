@@ -125,7 +125,7 @@ void ask_rivals(Candidate *k)
         if (!may_win(k, r, right))
             continue;
         if (is_spent(k) || k->g->nf > OPS_MANY)
-            ask.work = purse_new(NULL, QUESTION_WORK);
+            ask.work = purse_new(NULL, k->g->nf > OPS_MANY ? QUESTION_WORK : ROW_WORK);
         void *mark = mem_mark();
         Plan *p = plan_of_rival(k, &ask, r->name, trials);
         if (promises(p, k->best) && !k->ask.trials)
