@@ -268,6 +268,15 @@ refuse "spectrain with several" 3 "make train.batch.micro and train.batch.global
     ./dpgen plan "$model" --schedule spectrain --stages 2 --set train.clip_norm=0 --estimate
 refuse "spectrain in bf16" 3 "train.precision.compute: f32" \
     ./dpgen plan "$model" --schedule spectrain --stages 2 $each --set train.precision.compute=bf16 --estimate
+refuse "pipemare in bf16" 3 "train.precision.compute: f32" \
+    ./dpgen plan "$sgd" --schedule pipemare --stages 2 $each --set train.precision.compute=bf16 --estimate
+# Forward and backward read two versions: a BatchNorm and its Relu stay two calls, or backward's mask is of other weights
+cifar="examples/cifar.yaml -D S=8 -D W=4 --stages 2 --estimate --set train.clip_norm=0 --set train.batch.micro=2"
+for schedule in spectrain xpipe timeprest; do
+    expect "$schedule and BatchNorm" ./dpgen $cifar --set train.batch.global=$([ $schedule = spectrain ] && echo 2 || echo 4) \
+        --schedule $schedule -o "$tmp/norms.$schedule"
+    expect "$schedule: two calls" sh -c "! grep -q batchnorm_relu '$tmp/norms.$schedule/stage0.c'"
+done
 refuse "spectrain, recomputed" 4 "recompute none" \
     ./dpgen plan "$model" --schedule spectrain --stages 2 $each --recompute full --estimate
 expect "spectrain-once, recomputed" ./dpgen plan "$model" --schedule spectrain-once --stages 2 $each --recompute full --estimate

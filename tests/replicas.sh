@@ -42,6 +42,12 @@ grep -q 'gradients leave in 5 buckets' "$tmp/pieces/plan.json" && pass || fault 
 bucketed 3 --replicas 4 --stages 2 --schedule zb-h1
 bucketed 4 --replicas 4 --stages 2 --schedule interleaved --set plan.chunks=2
 bucketed 2 --replicas 4 --stages 1 --schedule gpipe --offload "['*']"
+# Copies cut backward elsewhere on a slower device, whose gradients leave in the same order
+slower="devices=[{kind: cpu, count: 2, memory: 1GiB}, {name: slow, kind: cpu, count: 2, memory: 1GiB, flops: 2GFLOP/s}]"
+for schedule in gpipe zb-h1; do
+    bucketed 3 --replicas 2 --stages 2 --schedule $schedule --offload "['*']" --estimate --set "$slower"
+    bucketed 4 --replicas 4 --stages 1 --schedule $schedule --offload "['*']" --estimate --set "$slower"
+done
 bucketed 16 --replicas 2 --stages 1 --schedule gpipe
 [ "$(between)" -gt 0 ] && grep -q 'chunk0_fold_0(st' "$tmp/pieces/stage0.c" && pass ||
     fault "two groups a replica: folds are not cut, $(between) messages in front of the last call of backward"

@@ -11,8 +11,9 @@
  * micro-batch completes.  Behind a piece its bucket begins its way up the tree (share.c), and each gradient that was under way
  * before ends its level and begins the next one.  What is left goes on so behind backward.  Gradients come in turn, those that
  * began first, and a few at once: a queue.  It is the same on both sides of each pair, because nothing but the chunk, its calls
- * and the levels decide on it; one without a part at some level stays in turn.  Those of tied parameters go up the tree so; the
- * way down of their sum stays where it was.  Request numbers are dealt out anew.
+ * and the levels decide on it; one without a part at some level stays in turn.  Copies to the host cut backward by the times of
+ * one device, and such a piece ends no bucket.  Those of tied parameters go up the tree so; the way down of their sum stays
+ * where it was.  Request numbers are dealt out anew.
  *
  * No addition changes its place in the tree, so the bits stay.  Buffers of what arrives live longer.
  *
@@ -35,6 +36,7 @@ typedef struct {
     const Backward *back;
     const bool *joined;         /* plan_joined() */
     Actions old, out;
+    Ints *cut;                  /* [2 * chunk + 1 for W]: behind which calls */
     Exchange *exchange;         /* [state * levels + level] */
     int *ready;                 /* by state: 1 + the action that completes it; 0: it is not exchanged */
     VEC(BucketTurn) queue;
@@ -100,12 +102,27 @@ static bool is_last(const Bucket *x, const Action *k)
     return adds && k->mb == plan_first(x->p, x->device, k->chunk) + plan_micro(x->p) - 1;
 }
 
-/* The folds of all gradients that a computation of the old list completes: from there, so many. */
+/* Does this piece of a computation complete a bucket? */
+static bool ends_bucket(const Bucket *x, const Action *k)
+{
+    const Ints *cut = makes_weights(k->kind) ? &x->cut[2 * k->chunk + (k->kind == K_W)] : NULL;
+    bool end = k->until == 0 || k->kind == K_FOLD || k->until == calls_of(x->p, &x->back[k->chunk], k->chunk, k->kind).n;
+    for (int i = 0; cut && i < cut->n && !end; i++)
+        end = cut->at[i] == k->until;
+    return end;
+}
+
+/* The folds of all gradients that a computation of the old list completes, of which this is a piece: from there, so many. */
 static int folds_behind(const Actions *old, int i, int *from)
 {
-    int n = 0;
-    for (*from = i + 1; *from < old->n && (old->at[*from].kind == K_SEND || old->at[*from].kind == K_RECV);)
-        ++*from;
+    const Action *k = &old->at[i];
+    int n = 0, at = i;
+    for (int j = i + 1; j < old->n && (is_copy(&old->at[j]) || makes_weights(old->at[j].kind)); j++)
+        if (old->at[j].kind == k->kind && old->at[j].chunk == k->chunk && old->at[j].mb == k->mb)
+            at = j;
+    for (*from = at + 1; *from < old->n; ++*from)
+        if (old->at[*from].kind != K_SEND && old->at[*from].kind != K_RECV && !is_copy(&old->at[*from]))
+            break;
     while (*from + n < old->n && old->at[*from + n].kind == K_FOLD && old->at[*from + n].fold == FOLD_ALL)
         n++;
     return n;
@@ -143,32 +160,38 @@ static int cut_action(Bucket *x, const Actions *old, int i, const Ints *cuts)
     Action k = old->at[i];
     Lines line = calls_of(x->p, &x->back[k.chunk], k.chunk, k.kind);
     int end = k.until == 0 ? line.n : k.until, from = i + 1, first = 0;
-    bool whole = cuts->n > 0 && k.until == 0 && is_last(x, &k) && operators_until(&line, 0) >= 0;
-    int folds = whole ? folds_behind(old, i, &from) : 0;
+    bool parts = cuts->n > 0 && is_last(x, &k) && operators_until(&line, 0) >= 0;
+    int folds = parts ? folds_behind(old, i, &from) : 0;
     for (int c = 0; c < cuts->n; c++) {
         int call = cuts->at[c];
-        if (call <= k.first || call >= end)
-            continue;
-        k.until = call;
-        *PUSH(&x->old) = k;
-        put_folds(x, old->at + from, folds, first, operators_until(&line, call));
-        first = operators_until(&line, call);
-        k.first = call;
-        k.until = end;
+        if (call > k.first && call < end) {
+            k.until = call;
+            *PUSH(&x->old) = k;
+            put_folds(x, old->at + from, folds, first, operators_until(&line, call));
+            k.first = call;
+            k.until = end;
+        }
+        first = call <= k.first ? operators_until(&line, call) : first;
     }
     *PUSH(&x->old) = k;
-    for (int j = i + 1; folds > 0 && j < from; j++)
+    if (folds == 0)
+        return 1;
+    if (end < line.n) {
+        put_folds(x, old->at + from, ends_bucket(x, &k) ? folds : 0, first, operators_until(&line, end));
+        return 1;
+    }
+    for (int j = i + 1; j < from; j++)
         *PUSH(&x->old) = old->at[j];
     put_folds(x, old->at + from, folds, first, x->p->g->nb);
-    return folds > 0 ? from + folds - i : 1;
+    return from + folds - i;
 }
 
 /* The computations of the old list, in pieces. */
 static void cut_list(Bucket *x)
 {
-    Ints *cuts = alloc(sizeof *cuts * 2 * (size_t)plan_chunks(x->p));
     bool *known = alloc(2 * (size_t)plan_chunks(x->p));
     Actions old = x->old;
+    x->cut = alloc(sizeof *x->cut * 2 * (size_t)plan_chunks(x->p));
     x->old = (Actions){0};
     for (int i = 0, n; i < old.n; i += n) {
         const Action *k = &old.at[i];
@@ -179,9 +202,9 @@ static void cut_list(Bucket *x)
             continue;
         }
         if (!known[at])
-            cuts[at] = cuts_of(x, k->chunk, k->kind);
+            x->cut[at] = cuts_of(x, k->chunk, k->kind);
         known[at] = true;
-        n = cut_action(x, &old, i, &cuts[at]);
+        n = cut_action(x, &old, i, &x->cut[at]);
     }
 }
 
@@ -191,6 +214,9 @@ static void complete(Bucket *x, int i)
 {
     const Graph *g = x->p->g;
     const Action *k = &x->old.at[i];
+    int end = i;                /* of its bucket */
+    for (const Action *e = k; e->kind != k->kind || e->chunk != k->chunk || !is_last(x, e) || !ends_bucket(x, e); e++)
+        end++;
     if (k->kind == K_FOLD) {
         for (int s = 0; s < g->state.n; s++)
             if (fold_takes(g, k->fold, s) && fold_in(g, k->first, k->until, s) && x->p->chunk.at[g->state.at[s].op] == k->chunk)
@@ -202,7 +228,7 @@ static void complete(Bucket *x, int i)
     for (int c = k->first; c < (k->until ? k->until : line.n); c++) {
         added(g, line.at[c].op, &list);
         for (int j = 0; j < list.n; j++)
-            x->ready[list.at[j]] = i + 1;
+            x->ready[list.at[j]] = end + 1;
     }
 }
 
@@ -253,7 +279,8 @@ static void write_list(Bucket *x, int home)
         while (i == home && under_way(x) > 0)
             turn(x);
         *PUSH(&x->out) = *k;
-        if (is_last(x, k) && (i + 1 == x->old.n || x->old.at[i + 1].kind != K_FOLD))     /* a fold is of the same piece */
+        bool folds = i + 1 < x->old.n && x->old.at[i + 1].kind == K_FOLD;       /* of the same piece */
+        if (is_last(x, k) && ends_bucket(x, k) && !folds)
             behind = i;
     }
 }

@@ -144,8 +144,10 @@ void join_products(Graph *g, const Model *m)
         join_rows(g, m, true);
 }
 
+/* Backward of a joined row makes what stood between its parts again, from its parameters: those that forward read. */
 void join_chains(Graph *g, const Model *m)
 {
-    if (m->plan.fuse == FUSE_AUTO || m->plan.fuse == FUSE_MOST)
+    const Schedule *s = schedule_of(m->plan.schedule);
+    if (s->forward == s->backward && (m->plan.fuse == FUSE_AUTO || m->plan.fuse == FUSE_MOST))
         join_rows(g, m, false);
 }

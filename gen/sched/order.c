@@ -419,8 +419,8 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
     if (s->each && g->micro != 1)
         return strf("it updates after every micro-batch, and a step has %lld; make train.batch.micro and train.batch.global "
                     "equal", (long long)g->micro);
-    if (s->ahead != AHEAD_NONE && g->compute != F32)
-        return "it predicts weights from the difference of two versions, which bf16 is too coarse for; set "
+    if ((s->ahead != AHEAD_NONE || s->drifts) && g->compute != F32)
+        return "it guesses weights from the difference of two versions, which bf16 is too coarse for; set "
                "train.precision.compute: f32";
     if (s->optimizer && strcmp(s->optimizer, optimizers[t->opt]))
         return strf("its update is one of its own; set train.optimizer.type: %s", s->optimizer);
