@@ -602,12 +602,12 @@ static bool share(const Plan *p, Sharing *x)
     return may_win(p, x);
 }
 
-/* Does each run fit with its cheapest fates? */
+/* Does each run fit, with the fates of a planner that sees no memory or with the cheapest? */
 static bool all_fit(const Question *q, const Answer *a)
 {
     bool fit = true;
     for (int s = 0; s < q->chunks && fit; s++)
-        fit = price_best(q->prices, s ? a->last[s - 1] + 1 : 0, a->last[s], s)->fits;
+        fit = need_of(q, a, s) <= q->share[s];
     return fit;
 }
 
@@ -624,8 +624,8 @@ int part(Plan *p, const Bytes *limit)
     bool found = several ? share(p, &x) : put(planner, p, cut, limit, NULL, NULL, &x.q, &x.best, &x.room);
     share_done(&x);
     const Answer a = x.best;
-    if (found && !several && !a.fate && p->ask.trials)          /* one of many plans is laid out only if it may fit */
-        found = all_fit(&x.q, &a);
+    if (found && !several && p->ask.trials && (!a.fate || planner->blind))
+        found = all_fit(&x.q, &a);      /* one of many plans is laid out only if it may fit */
     p->predicted = (Proof){.note = plan_ways(p) > 1 ? NULL : a.note};
     p->shortfall = (Shortfall){.device = -1};
     p->predicted.value = found ? a.value : a.bound;
