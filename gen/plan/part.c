@@ -602,13 +602,21 @@ static bool share(const Plan *p, Sharing *x)
     return may_win(p, x);
 }
 
-/* Does each run fit, with the fates of a planner that sees no memory or with the cheapest? */
-static bool all_fit(const Question *q, const Answer *a)
+/* Does each device have the states of all its runs, and what one of them has beside?  With the fates of a planner that sees no
+ * memory, or with the cheapest. */
+static bool may_pack(const Plan *p, const Question *q, const Answer *a, const Bytes *limit)
 {
-    bool fit = true;
-    for (int s = 0; s < q->chunks && fit; s++)
-        fit = need_of(q, a, s) <= q->share[s];
-    return fit;
+    Bytes *states = alloc(sizeof *states * (size_t)q->p->devices), *most = alloc(sizeof *most * (size_t)q->p->devices);
+    bool may = true;
+    for (int s = 0; s < q->chunks; s++) {
+        const int first = s ? a->last[s - 1] + 1 : 0, d = stage_of(p, s);
+        const Price k = a->fate ? price_with(q->prices, first, a->last[s], s, a->fate)
+                                : *price_best(q->prices, first, a->last[s], s);
+        states[d] += k.states;
+        most[d] = max_of(most[d], k.need - k.states);
+        may &= states[d] + most[d] <= limit[d];
+    }
+    return may;
 }
 
 int part(Plan *p, const Bytes *limit)
@@ -624,8 +632,8 @@ int part(Plan *p, const Bytes *limit)
     bool found = several ? share(p, &x) : put(planner, p, cut, limit, NULL, NULL, &x.q, &x.best, &x.room);
     share_done(&x);
     const Answer a = x.best;
-    if (found && !several && p->ask.trials && (!a.fate || planner->blind))
-        found = all_fit(&x.q, &a);      /* one of many plans is laid out only if it may fit */
+    if (found && p->ask.trials && plan_ways(p) == 1 && (planner->blind || (!several && !a.fate)))
+        found = may_pack(p, &x.q, &a, limit);       /* one of many plans is laid out only if it may fit */
     p->predicted = (Proof){.note = plan_ways(p) > 1 ? NULL : a.note};
     p->shortfall = (Shortfall){.device = -1};
     p->predicted.value = found ? a.value : a.bound;
