@@ -602,30 +602,26 @@ static bool share(const Plan *p, Sharing *x)
     return may_win(p, x);
 }
 
-/* Does each device have the states of all its runs, and what one of them has beside?  With the fates of a planner that sees no
- * memory, or with the cheapest. */
+/* Does each device have the states of all its runs, and what one has beside, with the planner's fates or the cheapest? */
 static bool may_pack(const Plan *p, const Question *q, const Answer *a, const Bytes *limit)
 {
     Bytes *states = alloc(sizeof *states * (size_t)q->p->devices), *most = alloc(sizeof *most * (size_t)q->p->devices);
-    bool may = true;
-    for (int s = 0; s < q->chunks; s++) {
-        const int first = s ? a->last[s - 1] + 1 : 0, d = stage_of(p, s);
-        const Price k = a->fate ? price_with(q->prices, first, a->last[s], s, a->fate)
-                                : *price_best(q->prices, first, a->last[s], s);
+    for (int s = 0, first = 0; s < q->chunks; first = a->last[s++] + 1) {
+        Price k = a->fate ? price_with(q->prices, first, a->last[s], s, a->fate) : *price_best(q->prices, first, a->last[s], s);
+        const int d = stage_of(p, s);
         states[d] += k.states;
         most[d] = max_of(most[d], k.need - k.states);
-        may &= states[d] + most[d] <= limit[d];
+        if (states[d] + most[d] > limit[d])
+            return false;
     }
-    return may;
+    return true;
 }
 
 int part(Plan *p, const Bytes *limit)
 {
     const Planner *planner = planner_named(plan_planner(p)), any = {.plan = exact_any, .space = planner->space};
     planner = p->ask.effort.first_fit && planner->complete ? &any : planner;
-    Bytes *target = alloc(sizeof *target * (size_t)p->devices);
-    memcpy(target, limit, sizeof *target * (size_t)p->devices);
-    p->target = target;
+    p->target = alloc_copy(limit, sizeof *limit * (size_t)p->devices);
     char *cut = positions(p);
     Sharing x = {.k = planner, .cut = cut, .limit = limit};
     bool several = plan_chunks(p) * plan_ways(p) > plan_stages(p);
