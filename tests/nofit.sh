@@ -97,6 +97,12 @@ if [ -n "$SLOW" ]; then
         -D T=8192 -D FACTOR=8 -D TIE=0 --devices "$tmp/h100x32.yaml" --stages 32 --schedule zb-h1 \
         --set train.batch.global=32 --set train.batch.micro=1
     tight 100000
+    # All of it: the first cuts that fit filled each device to the brim and did not pack, so no schedule was named.
+    sed 's/count: 8/count: 64/; s/^hosts: {count: 1/hosts: {count: 8/' devices/h100.yaml >"$tmp/h100x64.yaml"
+    report "eighty layers of Llama" 81559MiB examples/llama-3.2-1b.yaml -D D=8192 -D H=64 -D W=128 -D F=28672 -D L=80 \
+        -D T=8192 -D FACTOR=8 -D TIE=0 --devices "$tmp/h100x64.yaml" --stages 64 --schedule zb-h1 \
+        --set train.batch.global=64 --set train.batch.micro=1
+    says "--schedule 'zb\*'"
 fi
 
 # Fifteen hundred layers: no layout is drawn, no remedy has its turn, and the report says so.  The question for the least

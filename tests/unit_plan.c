@@ -190,6 +190,35 @@ static void test_auto(void)
     check(fits > 100 && dropped > 100, "auto: %d plans and %d drops are too few to mean anything", fits, dropped);
 }
 
+/* A planner that sees no memory has cuts under any limit.  As one of many plans they are none, just where a run has no fates
+ * that fit. */
+static void test_trials(void)
+{
+    int none = 0, some = 0;
+    void *mark = mem_mark();
+    for (int number = 0; number < 300; mem_release(mark), number++) {
+        World *w = random_graph(2 + dice(8));
+        Bytes limit[8];
+        set_times(w, some_ns);
+        some_plan(w, 1, 3);
+        w->m.plan.recompute = RECOMPUTE_FULL;       /* no choice of fates */
+        align_all(w);
+        for (int d = 0; d < 8; d++)
+            limit[d] = ALIGN * (10 + dice(600));
+        w->p.ask.choice.planner = "dapple";
+        if (order(&w->p) || part(&w->p, limit))
+            continue;
+        const int *all = keep_fates(&w->p, true);
+        bool fits = true;
+        for (int s = 0, first = 0; s < w->p.devices; first = last_of(&w->p, s++) + 1)
+            fits &= need_of(w, first, last_of(&w->p, s), s, all) <= limit[s];
+        w->p.ask.trials = purse_new(NULL, 1);
+        check(!part(&w->p, limit) == fits, "graph %d: a trial of cuts that %s", number, fits ? "fit" : "do not fit");
+        *(fits ? &some : &none) += 1;
+    }
+    check(none > 30 && some > 30, "trials: %d that fit and %d that do not mean nothing", some, none);
+}
+
 /* ---- constraints ------------------------------------------------------------------------------------------- */
 
 static void constrained(World *w, int stages)
@@ -263,6 +292,7 @@ int main(void)
     test_batches();
     test_sums();
     test_auto();
+    test_trials();
     printf("unit_plan: %d passed, %d failed\n", passed, failed);
     mem_free_all();
     return failed > 0;

@@ -602,30 +602,34 @@ static bool share(const Plan *p, Sharing *x)
     return may_win(p, x);
 }
 
-/* Does each run fit with its cheapest fates? */
-static bool all_fit(const Question *q, const Answer *a)
+/* Does each device have the states of all its runs, and what one has beside, with the planner's fates or the cheapest? */
+static bool may_pack(const Plan *p, const Question *q, const Answer *a, const Bytes *limit)
 {
-    bool fit = true;
-    for (int s = 0; s < q->chunks && fit; s++)
-        fit = price_best(q->prices, s ? a->last[s - 1] + 1 : 0, a->last[s], s)->fits;
-    return fit;
+    Bytes *states = alloc(sizeof *states * (size_t)q->p->devices), *most = alloc(sizeof *most * (size_t)q->p->devices);
+    for (int s = 0, first = 0; s < q->chunks; first = a->last[s++] + 1) {
+        Price k = a->fate ? price_with(q->prices, first, a->last[s], s, a->fate) : *price_best(q->prices, first, a->last[s], s);
+        const int d = stage_of(p, s);
+        states[d] += k.states;
+        most[d] = max_of(most[d], k.need - k.states);
+        if (states[d] + most[d] > limit[d])
+            return false;
+    }
+    return true;
 }
 
 int part(Plan *p, const Bytes *limit)
 {
     const Planner *planner = planner_named(plan_planner(p)), any = {.plan = exact_any, .space = planner->space};
     planner = p->ask.effort.first_fit && planner->complete ? &any : planner;
-    Bytes *target = alloc(sizeof *target * (size_t)p->devices);
-    memcpy(target, limit, sizeof *target * (size_t)p->devices);
-    p->target = target;
+    p->target = alloc_copy(limit, sizeof *limit * (size_t)p->devices);
     char *cut = positions(p);
     Sharing x = {.k = planner, .cut = cut, .limit = limit};
     bool several = plan_chunks(p) * plan_ways(p) > plan_stages(p);
     bool found = several ? share(p, &x) : put(planner, p, cut, limit, NULL, NULL, &x.q, &x.best, &x.room);
     share_done(&x);
     const Answer a = x.best;
-    if (found && !several && !a.fate && p->ask.trials)          /* one of many plans is laid out only if it may fit */
-        found = all_fit(&x.q, &a);
+    if (found && p->ask.trials && plan_ways(p) == 1 && (planner->blind || (!several && !a.fate)))
+        found = may_pack(p, &x.q, &a, limit);       /* one of many plans is laid out only if it may fit */
     p->predicted = (Proof){.note = plan_ways(p) > 1 ? NULL : a.note};
     p->shortfall = (Shortfall){.device = -1};
     p->predicted.value = found ? a.value : a.bound;

@@ -148,6 +148,15 @@ static Bytes rung_below(Bytes limit, int steps)
     return (limit - 1) / unit * unit;
 }
 
+/* Does some device want so much more than it has that other fates of these cuts will not mend it? */
+static bool is_far_over(const Plan *p)
+{
+    bool over = false;
+    for (int d = 0; d < p->devices; d++)
+        over |= p->dev.at[d].arena - p->dev.at[d].limit > p->dev.at[d].limit / SHARE_FAR;
+    return over;
+}
+
 /* The plan under these targets, with a part of the work that is left.  False: there are no cuts. */
 static bool try_targets(Candidate *k, const Bytes *target, int part)
 {
@@ -162,7 +171,7 @@ static bool try_targets(Candidate *k, const Bytes *target, int part)
     with.first = with.failed = pass_wide(&with, with.limit, &with.why);
     with.best = with.why == PLANNED ? with.first : NULL;
     with.proof = with.first->predicted;
-    if (with.why == OVER_DEVICE)
+    if (with.why == OVER_DEVICE && !(k->best && is_far_over(with.first)))
         repack(&with);
     if (with.best && (!k->best || better(with.best, k->best)))
         take(k, with.best, proof_of(k, k->best, with.best, with.best->predicted.note));
