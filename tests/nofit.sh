@@ -168,6 +168,14 @@ report "ten layers of tinyllama" 1064MiB examples/tinyllama.yaml -D L=10 --devic
     --schedule zb-h2 --recompute auto --set train.batch.micro=4 --set train.batch.global=40
 tight 8850
 
+# A first fit that leaves packing room spends the work of a question: 1665 MiB were promised.
+sed 's/, tie: [a-z_.]*//' examples/t5-small.yaml >"$tmp/untied.yaml"
+report "t5-small in gpipe" 1064MiB "$tmp/untied.yaml" -D L=4 --devices devices/h100.yaml --stages 3 --schedule gpipe \
+    --recompute auto --set train.batch.micro=4 --set train.batch.global=24
+tight 1655
+# What is far slower than was expected is held against the plans of the search for least bytes: 0.386 ms, and 0.248 under 44 KiB.
+[ -z "$SLOW" ] || not_slower 44KiB 45KiB "$models/near-least.yaml" --stages 3 --schedule interleaved-zb
+
 # A large graph of which hardly an operator takes time: the time of the longest chunk was to rise from less than 8 ns, and did
 # not; then it rose far beyond what all operators take.
 awk 'BEGIN { for (i = 1; i <= 700; i++) {
