@@ -305,8 +305,8 @@ static bool in_few_bits(Line *x, const char *with, const char *path)
     for (int i = 0; i < x->param.n; i++)
         if (!strcmp(x->param.at[i].word, weight))
             state = x->param.at[i].state;
-    bool few = quantize && state && !strstr(state, ".lora_") && !strncmp(x->layer->name, "Linear", 6) && (!names || model_matches(names, path)) &&
-        x->m->g->state.at[map_at(&x->m->g->states, state)].frozen && readers(x->m->g, state) == 1;
+    bool few = quantize && state && !strncmp(x->layer->name, "Linear", 6) && (!names || model_matches(names, path)) &&
+        x->m->g->state.at[map_at(&x->m->g->states, state)].frozen && readers(x->m->g, state) == 1 && !strstr(state, ".lora_");
     if (few)
         env_set(&x->env, "bits", val_int(type && type->text && !strcmp(type->text, "int8") ? 8 : 4));
     return few;
