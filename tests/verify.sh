@@ -49,6 +49,9 @@ small frozen tiny-gpt --set 'train.freeze=[wpe.*, h.0.*]' --set train.precision.
 expect "without its master" sh -c "! grep -q '\.name = \"wpe.weight\".*\.param' '$tmp/frozen/stage0.c'"
 small adapted tiny-gpt --set 'adapt={match: h.*.c_attn, rank: 4, alpha: 6, dropout: 0.1}'
 small few tiny-gpt --set 'adapt={match: h.*.c_attn, rank: 4}' --set 'quantize={type: int8, match: h.0.*}'
+sed 's/name: lm_head,/&  as: logits,/' "$models/tiny-gpt.yaml" >"$tmp/served.yaml"
+expect "adapters beside weights of few bits, served" ./dpgen "$tmp/served.yaml" --estimate --stages 2 -o "$tmp/served" \
+    --set 'adapt={match: h.*.c_attn, rank: 4}' --set 'quantize={type: int8}' --mode infer --set model.outputs=logits
 small blocks heads --set train.blocks=8
 small narrow images --set train.precision.compute=bf16
 small nesterov mlp --set 'train.optimizer={type: sgd, nesterov: true, momentum: 0.9}'

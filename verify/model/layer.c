@@ -296,7 +296,7 @@ static int readers(const Graph *g, const char *state)
     return n;
 }
 
-/* A line's Linear has a weight of few bits, if section quantize names it, or no line, and it is frozen and not shared. */
+/* A line's Linear has a weight of few bits, if section quantize names it, or no line: frozen, not shared and no adapter. */
 static bool in_few_bits(Line *x, const char *with, const char *path)
 {
     const Node *quantize = node_field(x->m->root, "quantize"), *names = node_field(quantize, "match");
@@ -306,7 +306,7 @@ static bool in_few_bits(Line *x, const char *with, const char *path)
         if (!strcmp(x->param.at[i].word, weight))
             state = x->param.at[i].state;
     bool few = quantize && state && !strncmp(x->layer->name, "Linear", 6) && (!names || model_matches(names, path)) &&
-        x->m->g->state.at[map_at(&x->m->g->states, state)].frozen && readers(x->m->g, state) == 1;
+        x->m->g->state.at[map_at(&x->m->g->states, state)].frozen && readers(x->m->g, state) == 1 && !strstr(state, ".lora_");
     if (few)
         env_set(&x->env, "bits", val_int(type && type->text && !strcmp(type->text, "int8") ? 8 : 4));
     return few;
