@@ -178,7 +178,7 @@ typedef struct {
 /* How far a question is answered.  Zeros: in full, with a proof. */
 typedef struct {
     bool first_fit;             /* stop at the first plan that fits */
-    bool brimful;               /* ... and fill devices to the brim: packing gets no room to begin with */
+    bool spare;                 /* ... and leave packing some room at first */
     bool any_arena;             /* an arena may be larger than its limit: then the limit is a target, and no more */
     bool estimate_only;         /* only the step time and the missing bytes are wanted: the plan is not emitted */
     bool unproven;              /* exact: skip the proof */

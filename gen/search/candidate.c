@@ -169,8 +169,7 @@ void candidate_start(Candidate *k, Ns cutoff)
     k->seen = seen_new();
     k->limit = least_memory(k->m, k->stages);
     k->ask.effort.cutoff = candidate_predicts(k) && !k->grows ? cutoff : 0;
-    const bool spare = k->ask.effort.first_fit && !k->ask.effort.brimful;
-    k->first = k->failed = spare ? pass_spare(k, k->limit, &k->why) : pass_wide(k, k->limit, &k->why);
+    k->first = k->failed = k->ask.effort.spare ? pass_spare(k, k->limit, &k->why) : pass_wide(k, k->limit, &k->why);
     k->best = k->why == PLANNED ? k->first : NULL;
     k->proof = k->first->predicted;
 }

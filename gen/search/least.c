@@ -113,7 +113,7 @@ typedef enum { ONCE, FAST, WHOLE, BRIEF } How;
 static Plan *ask(Least *l, Bytes limit, bool no_offload, How how, Plan **failed)
 {
     Ask one = {.choice.no_offload = no_offload, .choice.planner = l->other ? l->other->name : NULL,
-               .effort = {.first_fit = how != FAST, .brimful = true, .any_arena = how < WHOLE, .unproven = how == FAST},
+               .effort = {.first_fit = how != FAST, .any_arena = how < WHOLE, .unproven = how == FAST},
                .more = (l->full->train.micro - l->m->train.micro) / l->m->plan.replicas,
                .work = purse_new(l->work, how == FAST ? QUESTION_WORK : how == BRIEF ? 0 : 2 * ROW_WORK),
                .trials = how == FAST ? purse_new(NULL, LEAST_STEPS / TRIES) : l->trials};

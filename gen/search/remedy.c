@@ -68,7 +68,7 @@ void stay_home(Candidate *k)
 void take_any(Candidate *k)
 {
     Ask ask = k->ask;
-    ask.effort.first_fit = ask.effort.brimful = true;
+    ask.effort.first_fit = true;
     ask.layouts = purse_new(NULL, SEARCH_STEPS);      /* of its own: it is the last that may find a plan */
     Candidate with = asked(k, &ask);
     if (!with.best)

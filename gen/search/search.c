@@ -422,8 +422,8 @@ bool search_fits(const Options *x, const Model *m, const Ask *budget, Bytes *nee
 {
     void *mark = mem_mark();
     Plan *failed = NULL;
-    Ask ask = {.effort.first_fit = true, .choice.no_offload = budget->choice.no_offload, .work = budget->work,
-               .trials = trials_of(budget)};
+    Ask ask = {.effort = {.first_fit = true, .spare = true}, .choice.no_offload = budget->choice.no_offload,
+               .work = budget->work, .trials = trials_of(budget)};
     bool fits = search_with(x, m, &ask, &failed);
     *need = !fits && failed ? failed->shortfall.need : 0;
     mem_release(mark);
