@@ -181,11 +181,12 @@ static void search_down(Least *l, bool no_offload, int64_t work)
         part *= is_smaller(l, l->fits - l->fits / part, no_offload, ONCE) ? 1 : 2;
 }
 
-/* Each other planner near the least plan so far, and as far down as it comes.  The one that found the least; NULL: none. */
+/* Each other planner near the least plan so far, and as far down as it comes.  The one that found the least; NULL: none.  A
+ * large graph has no work for them. */
 static const Planner *ask_others(Least *l, bool no_offload)
 {
     const PlanSpec *plan = &l->m->plan;
-    bool open = planner_named(plan->planner)->complete && !plan->cuts.n;
+    const bool open = planner_named(plan->planner)->complete && !plan->cuts.n && l->best->g->nf <= OPS_MANY;
     const Planner *found = NULL;
     for (const Planner *r = planners; open && r->name; r++) {
         const Bytes before = l->fits;

@@ -335,24 +335,17 @@ static Plan *search_lengths(const Options *x, const Model *m, const Ask *ask, Pl
     return search_whole(x, m, &with, failed);
 }
 
-/* The plan of least bytes, where nothing else fits or packing took much, whatever the length of the step. */
+/* The plan of least bytes, where nothing else fits, whatever the length of the step. */
 static Plan *search_least_bytes(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
     (void)ask;
-    Bytes least;
-    if ((*failed && (*failed)->g->nf > OPS_HUGE) || !move_is_on("least"))
+    const Plan *last = *failed;
+    if (!last || last->g->nf > OPS_HUGE || !move_is_on("least"))
         return NULL;
-    Plan *best = least_plan(x, m, *failed ? &(*failed)->shortfall.least : &least);
+    Plan *best = least_plan(x, m, &(*failed)->shortfall.least);
     if (best && x->dump)
         dump(x, best);
     return best;
-}
-
-/* Did what was expected pack nowhere, so that it is far slower?  Smaller limits may have a faster plan. */
-static bool is_poor(const Plan *p)
-{
-    const bool predicted = planner_named(p->m->plan.planner)->complete && !schedule_of(p->schedule)->async;
-    return predicted && p->proof.value > 0 && p->step - p->proof.value > p->proof.value / 4 && p->g->nf <= OPS_SOME;
 }
 
 static Plan *search_or_any(const Options *x, const Model *m, const Ask *ask, Plan **failed)
@@ -360,16 +353,7 @@ static Plan *search_or_any(const Options *x, const Model *m, const Ask *ask, Pla
     if (team_open(m))
         return offer_degrees(search_lengths, search_least_bytes, x, m, ask, failed);
     Plan *best = search_lengths(x, m, ask, failed);
-    if (best ? !is_poor(best) : !*failed)
-        return best;
-    Options quiet = *x;
-    quiet.dump = best ? NULL : x->dump;
-    Plan *least = search_least_bytes(&quiet, m, ask, failed);
-    if (!best || !least || !better(least, best))
-        return best ? best : least;
-    if (x->dump)
-        dump(x, least);
-    return least;
+    return best ? best : search_least_bytes(x, m, ask, failed);
 }
 
 static Plan *search_one(const Options *x, const Model *m, const Ask *ask, Plan **failed)
