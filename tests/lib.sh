@@ -12,6 +12,8 @@ cd "$root" || exit 2
 tmp=$(mktemp -d) || exit 2
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 1' INT TERM HUP
+# Jobs of Open MPI that begin and end together in one folder make and remove each other's: "File exists".
+export OMPI_MCA_orte_tmpdir_base="$tmp" PRTE_MCA_prte_tmpdir_base="$tmp"
 suite=$(basename "$0" .sh)
 passed=0 failed=0 skipped=0
 
