@@ -169,19 +169,26 @@ static void align_all(World *w)
         w->g.state.at[s].bytes *= ALIGN;
 }
 
+/* A plan of one order, with limits of `least` blocks and up to `more` beside, for up to eight devices. */
+static World *random_plan(Recompute recompute, int least, int more, Bytes *limit)
+{
+    World *w = random_graph(2 + dice(8));
+    set_times(w, some_ns);
+    some_plan(w, 1, 3);
+    w->m.plan.recompute = recompute;
+    align_all(w);
+    for (int d = 0; d < 8; d++)
+        limit[d] = ALIGN * (least + dice(more));
+    return w;
+}
+
 static void test_auto(void)
 {
     int dropped = 0, fits = 0;
     void *mark = mem_mark();
     for (int number = 0; number < 1000; mem_release(mark), number++) {
-        World *w = random_graph(2 + dice(8));
         Bytes limit[8];
-        set_times(w, some_ns);
-        some_plan(w, 1, 3);
-        w->m.plan.recompute = RECOMPUTE_AUTO;
-        align_all(w);
-        for (int d = 0; d < 8; d++)
-            limit[d] = ALIGN * (100 + dice(1000));
+        World *w = random_plan(RECOMPUTE_AUTO, 100, 1000, limit);
         if (order(&w->p) || part(&w->p, limit))
             continue;
         fits++;
@@ -197,14 +204,8 @@ static void test_trials(void)
     int none = 0, some = 0;
     void *mark = mem_mark();
     for (int number = 0; number < 300; mem_release(mark), number++) {
-        World *w = random_graph(2 + dice(8));
         Bytes limit[8];
-        set_times(w, some_ns);
-        some_plan(w, 1, 3);
-        w->m.plan.recompute = RECOMPUTE_FULL;       /* no choice of fates */
-        align_all(w);
-        for (int d = 0; d < 8; d++)
-            limit[d] = ALIGN * (10 + dice(600));
+        World *w = random_plan(RECOMPUTE_FULL, 10, 600, limit);     /* no choice of fates */
         w->p.ask.choice.planner = "dapple";
         if (order(&w->p) || part(&w->p, limit))
             continue;

@@ -37,13 +37,12 @@ typedef struct {
     const Options *x;
     const Model *full, *m;      /* m: full, or a shorter step of it */
     bool scaled;
-    Bytes most;                 /* the largest memory; scaled: others have their part of it */
+    Bytes most;                 /* the largest memory, of which others have their part; 0: nobody wants a plan under it */
     Purse *work, *trials;
     Bytes fits;                 /* 0: none is known */
     Bytes none[2];              /* by no_offload: the largest target for which no cut was found */
     const Planner *other;       /* the rival that is asked; NULL: the planner of the model is */
     Plan *best;                 /* of fits */
-    Bytes asked;                /* the limit of the question; 0: nobody wants a plan under it */
     Plan *fast;                 /* the fastest that was met and fits it */
 } Least;
 
@@ -132,7 +131,7 @@ static Bytes try_limit(Least *l, Bytes limit, bool no_offload, How how)
     const Bytes fits = p ? wanted(l, p) : 0;
     if (complete && !p && failed && failed->chunk.n == 0)
         l->none[no_offload] = limit;
-    const bool least = p && (!l->fits || fits < l->fits), fast = p && fits <= l->asked && (!l->fast || better(p, l->fast));
+    const bool least = p && (!l->fits || fits < l->fits), fast = p && fits <= l->most && (!l->fast || better(p, l->fast));
     if (least)
         l->fits = fits, l->best = p;
     if (fast)
@@ -241,7 +240,7 @@ static void lengthen_both(Least *l)
     Plan *fast = l->fast && l->fast != l->best ? lengthen(l, l->fast) : NULL;
     l->best = lengthen(l, l->best);
     l->fits = l->best ? wanted(l, l->best) : 0;
-    l->fast = fast && wanted(l, fast) <= l->asked ? fast : l->fits && l->fits <= l->asked ? l->best : NULL;
+    l->fast = fast && wanted(l, fast) <= l->most ? fast : l->fits && l->fits <= l->most ? l->best : NULL;
 }
 
 /* Where copies may be made, first without them: that costs a tenth. */
@@ -308,15 +307,15 @@ static Plan *hasten(const Least *l, Plan *p)
 Plan *least_plan(const Options *x, const Model *m, Bytes *least)
 {
     const bool scaled = !are_equal(m);
-    Least l = {.x = x, .full = m, .m = m, .scaled = scaled, .most = most_of(m), .asked = most_of(m),
-               .work = purse_new(NULL, SEARCH_WORK), .trials = purse_new(NULL, LEAST_STEPS)};
+    Least l = {.x = x, .full = m, .m = m, .scaled = scaled, .most = most_of(m), .work = purse_new(NULL, SEARCH_WORK),
+               .trials = purse_new(NULL, LEAST_STEPS)};
     Bytes fits = least_of(&l);
     *least = scaled ? 0 : fits ? fits : -1;
     if (!l.fast)
         return NULL;
     Plan *first = under_limits(l.fast, m), *p = hasten(&l, first);
     p->proof.bound = 0;         /* it was of smaller limits */
-    p->proof.note = p == first ? "the plan of least bytes: the search for faster plans found none"
+    p->proof.note = p == first && l.fast == l.best ? "the plan of least bytes: the search for faster plans found none"
         : "near the plan of least bytes: the search for faster plans found none";
     return p;
 }
