@@ -243,7 +243,7 @@ expect "some steps of pipedream" "$tmp/pipedream3/job" --data "$data" --checkpoi
 generate "$tmp/other" "$model" --schedule pipedream --stages 3 --cuts 5,9 $each >"$tmp/said" &&
     compile "$tmp/other" >"$tmp/said" ||
     fault "other cuts: $(cat "$tmp/said")"
-refuse "pipedream of other cuts" 5 "pipedream cuts 5,10.*pipedream cuts 5,9" "$tmp/other/job" --data "$data" \
+refuse "pipedream of other cuts" 5 "pipedream cuts 5,11.*pipedream cuts 5,10" "$tmp/other/job" --data "$data" \
     --checkpoint "$tmp/ckpt" --resume --quiet
 expect "its weights" "$tmp/other/job" --data "$data" --no-checkpoint --weights "$tmp/ckpt/step-000005" --steps 2 --quiet
 run="--no-checkpoint --quiet --hash --data $data"
@@ -277,6 +277,17 @@ for schedule in spectrain xpipe timeprest; do
         --schedule $schedule -o "$tmp/norms.$schedule"
     expect "$schedule: two calls" sh -c "! grep -q batchnorm_relu '$tmp/norms.$schedule/stage0.c'"
 done
+# A key counts cuts before calls are joined: one key, one place, whatever the calls
+key_of() {
+    ./dpgen plan $cifar --schedule pipedream --stages 3 --set devices='[{count: 3, memory: 1GiB}]' --json \
+        --set train.batch.global=4 "$@" 2>/dev/null | sed -n 's/.*versions=\([^"]*\)".*/\1/p'
+}
+if [ "$(key_of --cuts 21,24)" = "pipedream cuts 29,32" ]; then pass; else
+    fault "the key of joined calls: $(key_of --cuts 21,24)"
+fi
+if [ "$(key_of --fuse none --cuts 29,32)" = "pipedream cuts 29,32" ]; then pass; else
+    fault "the key of calls apart: $(key_of --fuse none --cuts 29,32)"
+fi
 refuse "spectrain, recomputed" 4 "recompute none" \
     ./dpgen plan "$model" --schedule spectrain --stages 2 $each --recompute full --estimate
 expect "spectrain-once, recomputed" ./dpgen plan "$model" --schedule spectrain-once --stages 2 $each --recompute full --estimate

@@ -70,7 +70,8 @@ void version_ties(const Plan *p)
     }
 }
 
-/* The inputs of the versions: the name of the rule, and the number of stages or the cuts if the lag depends on them. */
+/* The inputs of the versions: the name of the rule, and the number of stages or the cuts if the lag depends on them.  A cut
+ * counts operators as they are before any are joined, for joined ones have the bits, and so the key, of their parts. */
 const char *version_rule(const Plan *p)
 {
     const char *rule = p->schedule;
@@ -79,9 +80,11 @@ const char *version_rule(const Plan *p)
         return "";
     if (lag == LAG_DEPTH)
         return strf("%s %d", rule, plan_stages(p));
-    for (int o = 0, n = 0; (lag == LAG_BEHIND || lag == LAG_FIRST) && o + 1 < p->g->nf; o++)
+    for (int o = 0, n = 0, past = 0; (lag == LAG_BEHIND || lag == LAG_FIRST) && o + 1 < p->g->nf; o++) {
+        past += joined_operators(&p->g->op.at[o]);
         if (p->chunk.at[o] != p->chunk.at[o + 1])
-            rule = strf("%s%s%d", rule, n++ ? "," : " cuts ", o);
+            rule = strf("%s%s%d", rule, n++ ? "," : " cuts ", past - 1);
+    }
     for (int s = 0; (lag == LAG_BEHIND || lag == LAG_FIRST) && plan_uneven(p) && s < plan_stages(p); s++)
         rule = strf("%s%s%d", rule, s ? "," : " copies ", p->m->plan.widths.at[s]);
     return rule;

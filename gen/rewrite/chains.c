@@ -120,6 +120,18 @@ bool chains_joined(const Graph *g)
     return false;
 }
 
+int joined_operators(const Op *o)
+{
+    int n = 1 + (o->with && *o->with);
+    for (int k = 0; chains[k].name; k++)
+        if (match_is(o, chains[k].name)) {
+            n = 1;
+            for (const char *at = chains[k].rows; *at; at++)
+                n += *at == ' ';
+        }
+    return n;
+}
+
 /* Of the rows of chains.def that `most` marks, or of the others. */
 static void join_rows(Graph *g, const Model *m, bool marked)
 {
