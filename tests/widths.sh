@@ -159,6 +159,16 @@ refuse "at the list" 3 'zb.yaml:[0-9]*:11: error: plan.widths: schedule zb-h1: i
     ${model#* }
 refuse "a norm from step to step" 3 'clip_scope: parameter' ./dpgen plan "$tmp/untied.yaml" ${model#* } --estimate --stages 2 \
     --schedule 2bw --widths 2,1
+over="./dpgen plan $tmp/untied.yaml ${model#* } --estimate --set train.clip_norm=0 --set train.batch.micro=1 --planner even"
+refuse "too few for copies" 3 'serve 2 stages in 1, 2 copies from 4 micro-batches a step on, and there are 2; make' $over \
+    --stages 2 --schedule 2bw --widths 1,2 --set train.batch.global=2 --set train.batch.groups=2
+expect "as many as copies need" $over --stages 2 --schedule 2bw --widths 1,2 --set train.batch.global=4 \
+    --set train.batch.groups=2
+for schedule in 2bw pipedream; do
+    refuse "$schedule: a circle" 3 'updates of stage 1 and forwards of stage 2 would wait for each other' $over --stages 3 \
+        --schedule $schedule --widths 4,2,1
+    expect "$schedule: no circle" $over --stages 3 --schedule $schedule --widths 4,1,1
+done
 refuse "a tie" 3 'same_stage' $plan --widths 2,1 --schedule 2bw --set train.clip_norm=0
 refuse "shard" 3 '\^~* set train.shard: none' $plan --widths 2,1 --set train.shard=optimizer
 refuse "a library" 3 'delete plan.widths' ./dpgen $model --estimate --planner even --stages 2 --schedule 1f1b --widths 2,1 \

@@ -128,6 +128,28 @@ int widths_lists(const Model *m, int stages, WidthLists *all)
     return count;
 }
 
+/* How many micro-batches of each copy of the model are under way at a stage where steps overlap (sched/replica.c). */
+static int under_way(const PlanSpec *p, int stage)
+{
+    int n = p->replicas - 1;
+    for (int i = stage; i < p->widths.n; i++)
+        n += p->widths.at[i];
+    return n / p->replicas;
+}
+
+/* An update waits for the sums of all devices of its stage.  A later stage with fewer devices ends a step for the last of them
+ * only behind forwards of the next step, as many of each copy as it has under way.  The first device sends those behind its
+ * update, unless it has more under way itself. */
+static const char *circle(const PlanSpec *p)
+{
+    for (int i = 0; i < p->widths.n; i++)
+        for (int j = i + 1; j < p->widths.n; j++)
+            if (p->widths.at[j] < p->widths.at[i] && under_way(p, i) <= under_way(p, j))
+                return strf("updates of stage %d and forwards of stage %d would wait for each other; take as many devices for "
+                            "stage %d as for stage %d, or 1f1b or gpipe", i, j, i, j);
+    return NULL;
+}
+
 const char *widths_refuse(const Model *m, const Schedule *s)
 {
     const char *less = m->plan.widths_auto ? "take plan.replicas: auto in place of plan.widths" : "delete plan.widths";
@@ -139,6 +161,8 @@ const char *widths_refuse(const Model *m, const Schedule *s)
     if (s->async && m->train.clip != 0 && !m->train.clip_each)
         return "with plan.widths no norm of the whole gradient goes from step to step; set train.clip_scope: parameter, or "
                "train.clip_norm: 0";
+    if (s->async && circle(&m->plan))
+        return circle(&m->plan);
     if (m->plan.chunks > 1 || m->plan.map.n)
         return "with plan.widths a device has one chunk; delete plan.chunks and plan.map";
     if (m->train.shard)

@@ -316,8 +316,23 @@ static bool look_up(void *ctx, const char *name, double *value)
     return !strcmp(name, "p");
 }
 
+/* Copies of stages under 2bw: a device of stage i, of w, is in r/w copies and has so many times ceil(n/r) micro-batches under
+ * way, n devices from stage i on.  All but one are of the step before: at most m/w. */
+static int least_of_copies(const Ints *widths, int r)
+{
+    int least = 1;
+    for (int i = widths->n - 1, n = 0; i >= 0; i--) {
+        n += widths->at[i];
+        int needs = (n + r - 1) / r * r - widths->at[i];
+        least = least > needs ? least : needs;
+    }
+    return (least + r - 1) / r * r;
+}
+
 static int least_micro(const Schedule *s, const Model *m, int devices)
 {
+    if (s->forward == LAG_STEP && m->plan.widths.n)
+        return least_of_copies(&m->plan.widths, m->plan.replicas);
     return s->least ? (int)expr_int(m->plan.loc, s->least, look_up, &devices) : 1;
 }
 
@@ -413,9 +428,10 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
                     "share %lld; set data.eval.batches to %lld", m->plan.replicas, (long long)m->eval.batches,
                     (long long)((m->eval.batches / m->plan.replicas + 1) * m->plan.replicas));
     if (s->async && g->micro < least_micro(s, m, devices))
-        return strf("two weight versions serve %d stages from %d micro-batches a step on, and there are %lld; make "
-                    "train.batch.micro smaller or train.batch.global larger, or %s", devices, devices, (long long)g->micro,
-                    at_most((int)g->micro));
+        return strf("two weight versions serve %d stages%s from %d micro-batches a step on, and there are %lld; make "
+                    "train.batch.micro smaller or train.batch.global larger%s", devices, m->plan.widths.n
+                        ? strf(" in %s copies", widths_text(&m->plan.widths)) : "", least_micro(s, m, devices),
+                    (long long)g->micro, m->plan.widths.n ? "" : strf(", or %s", at_most((int)g->micro)));
     if (s->each && g->micro != 1)
         return strf("it updates after every micro-batch, and a step has %lld; make train.batch.micro and train.batch.global "
                     "equal", (long long)g->micro);
