@@ -213,6 +213,8 @@ void folder_read(Folder *f, const char *dir)
     const Node *job = program_table(&launch, "job"), *sources = program_table(&launch, "source");
     if (!job || !sources)
         stop(NOT_READ, "launch.c: there is no table job, or none of the stages");
+    f->job = job;
+    f->group = program_table(&launch, "param_group");
     f->stages = (int)bounded(job, "stages", 1, 4096, "launch.c");
     int64_t devices = bounded(job, "team", 1, 4096, "launch.c"), blocks = node_int(job, "blocks", 1);
     bool powers = !(devices & (devices - 1)) && (devices == 1 || !(blocks & (blocks - 1)));

@@ -121,7 +121,7 @@ int verify_run(int argc, char **argv, Compare *compare)
     same_job(&f, &g);
     Machine *stage = all_runs(&f, &g, &sum);
     const char *why = !compare ? "this dpgen-verify cannot read a model file" : g.foreign ? "it is of another graph" :
-        compare(&g, dir);
+        compare(&g, &f, dir);
     report(&f, &g, why, stage, &sum, dir, edited, files);
 
     return PROVED;

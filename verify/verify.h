@@ -19,7 +19,8 @@
 #include <stdint.h>
 
 typedef struct Graph Graph;
-typedef const char *Compare(Graph *g, const char *dir); /* with the model file; why it did not: else NULL */
+typedef struct Folder Folder;
+typedef const char *Compare(Graph *g, const Folder *f, const char *dir);       /* why not with the model file; NULL: it did */
 int verify_main(int argc, char **argv);                 /* alone.c, and model.c, which can read a model file */
 int verify_run(int argc, char **argv, Compare *compare);
 
@@ -258,15 +259,16 @@ typedef struct {
     LIST(const char *) piece;   /* routines by phase; where steps do not overlap, of one phase the last two */
 } Stage;
 enum { PROLOGUE, PERIOD, EPILOGUE, ALONE, EVAL, PIECES };
-typedef struct {
+struct Folder {
     int stages, devices, replicas, ways, homes; /* devices of each stage; stages of a copy, where they differ in copies */
     int64_t batch, micro, groups, blocks;
     bool bf16, evaluates;
     const char *kernels, *versions;     /* versions: the rule of a schedule with overlapping steps, else NULL */
     int overlap;                /* fewest steps through the pieces */
     int param_groups;           /* each has step values of its own */
+    const Node *job, *group;    /* tables of launch.c; group: rates of those groups, or NULL */
     Stage *stage;
-} Folder;
+};
 void folder_read(Folder *f, const char *dir);
 typedef struct { int steps; int64_t messages, calls, again, chain, *link; } Played;
 /* A run from one point at which the pipeline is drained to the next: `steps` steps from one in phase `first` of each stage's

@@ -536,10 +536,10 @@ static void options(Model *m)
     }
 }
 
-static const char *compare(Graph *g, const char *dir)
+static const char *compare(Graph *g, const Folder *f, const char *dir)
 {
     Source text;
-    Model m = {.g = g};
+    Model m = {.g = g, .folder = f};
     Scope top = {.path = ""};
     if (!source_read(&text, dir, "model.yaml"))
         return "there is no model.yaml";

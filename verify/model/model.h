@@ -31,6 +31,7 @@ typedef struct Scope {
 } Scope;
 typedef struct {
     Graph *g;
+    const Folder *folder;
     const Node *root, *model;
     const char *path;           /* of the model file */
     Env dims;

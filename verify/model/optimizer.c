@@ -3,7 +3,8 @@
  * optimizer.c: the updates of model.graph against section `train` of the model file: which rule, its numbers, which parameters
  * decay, which group each is of, and the limit of the norm.
  *
- * Rates and how they change are no part of a step's calls: the runtime reads them from launch.c.
+ * Rates and how they change, how much decays, and the seed are no part of a step's calls: the runtime reads them from launch.c,
+ * and they are compared there.
  */
 #include "model.h"
 #include <string.h>
@@ -90,6 +91,59 @@ static void one(const Model *m, const Rule *r, const GraphOp *o)
     want(m, o, "decay", decays(r, t));
 }
 
+/* A number of launch.c. */
+static void told(const Model *m, const Node *at, const char *name, double want)
+{
+    double got = at && at->kind == N_FLOAT ? at->f : at && at->kind == N_INT ? (double)at->i : 0;
+    if (got != want)
+        model_fault(m, m->root, "launch.c: %s is %g, and %g must stand there", name, got, want);
+}
+
+static void group_rates(const Model *m, const Rule *r)
+{
+    const Node *all = node_field(r->optimizer, "betas"), *groups = node_field(r->optimizer, "groups"), *row = m->folder->group;
+    double rate = number(m, node_field(r->optimizer, "lr"), 3e-4);
+    row = row ? row->child : NULL;
+    for (const Node *c = groups ? groups->child : NULL; c; c = c->next, row = row ? row->next : NULL) {
+        const Node *lr = node_field(c, "lr"), *betas = node_field(c, "betas"), *decay = node_field(c, "weight_decay");
+        const Node *at = row ? row->child : NULL;
+        bool times = lr && lr->text && *lr->text == 'x';
+        Node own = lr ? *lr : (Node){0};
+        own.text += times;
+        betas = betas ? betas->child : all ? all->child : NULL;
+        decay = decay ? decay : node_field(r->optimizer, "weight_decay");
+        const struct { const char *name; double want; } numbers[] = {
+            {"lr", lr ? number(m, &own, 0) * (times ? rate : 1) : rate}, {"beta1", number(m, betas, 0.9)},
+            {"beta2", number(m, betas ? betas->next : NULL, 0.999)}, {"weight_decay", number(m, decay, 0)},
+        };
+        for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++, at = at ? at->next : NULL)
+            told(m, at, joined_text("%s of a parameter group", numbers[i].name), numbers[i].want);
+    }
+}
+
+static void rates(const Model *m, const Rule *r)
+{
+    static const char *const kinds[][2] = {{"constant", "JOB_CONSTANT"}, {"cosine", "JOB_COSINE"}, {"linear", "JOB_LINEAR"},
+        {"step", "JOB_STEP"}};
+    const Node *job = m->folder->job, *schedule = node_field(r->train, "schedule"), *type = node_field(schedule, "type");
+    const Node *betas = node_field(r->optimizer, "betas"), *kind = node_field(job, "lr_kind");
+    const char *word = type && type->text ? type->text : "constant", *name = "";
+    const struct { const char *name; const Node *n; double otherwise; } numbers[] = {
+        {".lr", node_field(r->optimizer, "lr"), 3e-4}, {".steps", node_field(r->train, "steps"), 1000},
+        {".beta1", betas ? betas->child : NULL, 0.9}, {".beta2", betas ? betas->child->next : NULL, 0.999},
+        {".weight_decay", node_field(r->optimizer, "weight_decay"), 0}, {".warmup", node_field(schedule, "warmup"), 0},
+        {".seed", node_field(r->train, "seed"), 1}, {".final", node_field(schedule, "final"), 0},
+        {".every", node_field(schedule, "every"), 1}, {".factor", node_field(schedule, "factor"), 0.1},
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        told(m, node_field(job, numbers[i].name + 1), numbers[i].name, number(m, numbers[i].n, numbers[i].otherwise));
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        name = strcmp(kinds[i][0], word) ? name : kinds[i][1];
+    if (!kind || kind->kind != N_NAME || strcmp(kind->text, name))
+        model_fault(m, m->root, "launch.c: .lr_kind is not that of train.schedule.type: %s", word);
+    group_rates(m, r);
+}
+
 void model_updates(const Model *m)
 {
     Rule r = {.train = node_field(m->root, "train")};
@@ -111,4 +165,5 @@ void model_updates(const Model *m)
     bool each = is_word(node_field(r.train, "clip_scope"), "parameter");
     if (totals != (limit == 0 ? 0 : each ? params : 1))
         model_fault(m, r.train ? r.train : m->root, "%d norms are limited in model.graph", totals);
+    rates(m, &r);
 }
