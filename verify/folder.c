@@ -109,17 +109,41 @@ static void hold_kind(Stage *s, const Node *row, const char *name, const char *k
         hold_part(s, h, row);
 }
 
-static void states_in_parameters(Stage *s, const Node *table, int devices)
+/* The runtime takes as many rows as .parameters says. */
+static void states_in_parameters(Stage *s, const Node *at, const Node *table, int devices)
 {
     static const char *const kinds[] = {"param", "copy", "grad", "moment1", "moment2", "centre", "drift"};
-    for (const Node *row = table ? table->child : NULL; row; row = row->next) {
-        if (row->child && !row->child->field)
-            continue;           /* the end */
+    int64_t rows = 0;
+    for (const Node *row = table ? table->child : NULL; row; row = row->next, rows++) {
+        if (row->child && !row->child->field && !row->next)
+            break;              /* the end */
         const char *name = text_of(needed(row, "name", s->name), s->name);
         int64_t n = elements(row);
         for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
             hold_kind(s, row, name, kinds[k], n, devices);
     }
+    if (node_int(at, "parameters", 0) != rows)
+        stop(NOT_PROVED, "%s.c:%d: .parameters is not %lld, the rows of its table", s->name, at->line, (long long)rows);
+}
+
+/* The runtime has room for as many actions as are counted, and reads the begin and the end of those of the step. */
+static void actions_counted(const Stage *s, const Node *at, const char *where)
+{
+    int64_t step = bounded(at, "actions", 0, INT32_MAX, where), all = step + bounded(at, "eval_actions", 0, INT32_MAX, where);
+    for (int i = 0; i < s->program.routine.n; i++)
+        for (int k = 0; k < s->program.routine.at[i].site.n; k++) {
+            const Site *x = &s->program.routine.at[i].site.at[k];
+            const Arg *number = x->row && !strcmp(x->row->name, "action") ? &x->arg[0] : NULL;
+            if (number && (number->param >= 0 || number->i < 0 || number->i >= all))
+                stop(NOT_PROVED, "%s:%d: no action of the %lld that are counted", where, x->line, (long long)all);
+        }
+    const Node *times = node_field(at, "predicted") ? program_table(&s->program, "predicted") : NULL;
+    int64_t n = 0;
+    for (const Node *c = times ? times->child : NULL; c; c = c->next)
+        n++;
+    if (times && n != 2 * step)
+        stop(NOT_PROVED, "%s: %lld times are predicted, and %lld actions of a step counted", where, (long long)n,
+             (long long)step);
 }
 
 /* ---- stages ------------------------------------------------------------------------------------------------------ */
@@ -170,7 +194,8 @@ static void read_stage(Folder *f, const char *dir, int d)
     s->like = (int)bounded(at, "like", 0, f->homes ? f->homes - 1 : 0, where);
     s->copy = (int)bounded(at, "copy", 0, f->replicas - 1, where);
     s->turns = (int)bounded(at, "turns", 1, f->replicas - s->copy, where);
-    states_in_parameters(s, program_table(&s->program, text_of(needed(at, "parameter", where), where)), f->devices);
+    states_in_parameters(s, at, program_table(&s->program, text_of(needed(at, "parameter", where), where)), f->devices);
+    actions_counted(s, at, where);
 }
 
 /* Stage d is what the d-th function describes. */

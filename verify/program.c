@@ -300,7 +300,7 @@ static void enumeration(Reader *r)
     lex_want(&r->x, ';');
 }
 
-static void keep_slots(Reader *r, const char *name, const Node *n)
+static void keep_slots(Reader *r, const char *name, Node *n)
 {
     Slots *s = ADD(&r->p->slots);
     s->name = name;
@@ -324,16 +324,27 @@ static void constant(Reader *r, const char *name, Arg a)
     keep_constant(r, name, a);
 }
 
+static Node *counted(Reader *r, Node *n, int64_t count)
+{
+    int64_t values = 0;
+    for (const Node *c = n->child; c; c = c->next)
+        values++;
+    if (count >= 0 && count != values)
+        lex_fault(&r->x, joined_text("%lld values, and another number of them is said", (long long)values));
+    return n;
+}
+
 /* behind the type and a name: = number, or [..] = {..}, and others behind ',' */
 static void declarators(Reader *r, const char *name)
 {
     for (;; name = some_name(r)) {
         size_t n = strlen(name);
         bool array = lex_is(&r->x, '[');
+        int64_t count = -1;     /* of its values; -1: nothing is said */
         if (array) {
             lex_next(&r->x);
             if (!lex_is(&r->x, ']'))
-                sum(r);
+                count = whole(r, sum(r)).i;
             lex_want(&r->x, ']');
         }
         if (!lex_is(&r->x, '='))
@@ -342,10 +353,8 @@ static void declarators(Reader *r, const char *name)
         bool slots = array && n > 5 && !strcmp(name + n - 5, "_slot"), table = lex_is(&r->x, '{') || lex_is(&r->x, '&');
         if ((slots || !table) && !r->wide && !r->tables_only)
             lex_fault(&r->x, "a number of this type may lose bits");
-        if (slots)
-            keep_slots(r, name, value(r));
-        else if (table)
-            keep_table(r, name, value(r));
+        if (slots || table)
+            (slots ? keep_slots : keep_table)(r, name, counted(r, value(r), count));
         else
             constant(r, name, sum(r));
         if (lex_is(&r->x, ';'))
