@@ -157,6 +157,9 @@ refuse "a planner for compare" 2 "no use for --planner" ./dpgen compare "$model"
 refuse "chunks of 1f1b*" 3 "one chunk a device" ./dpgen plan "$model" --stages 2 --schedule '1f1b*' --set plan.chunks=2
 refuse "a map of 1f1b*" 3 "one chunk a device" ./dpgen plan "$model" --stages 2 --schedule '1f1b*' --set 'plan.map=[0, 1, 0]'
 refuse "MadPipe with 2bw" 3 "its lists are for one map" ./dpgen plan "$model" --stages 2 --schedule 2bw --planner madpipe
+sed '/^devices:/,/^$/d' "$model" >"$tmp/bare.yaml"
+expect "a link without a section of devices" ./dpgen plan "$tmp/bare.yaml" --stages 2 --estimate --link 1GB/s
+refuse "a link of other devices" 3 "'gpu-gpu' is no link" ./dpgen plan "$tmp/bare.yaml" --stages 2 --set links.gpu-gpu=1GB/s
 refuse "a link of no rate" 3 "less than one a second" ./dpgen plan "$model" --stages 2 --link 0GB/s
 refuse "times beyond count" 3 "than can be counted" ./dpgen plan "$model" --estimate --set devices.0.call=3600s \
     --set train.batch.global=8192 --set train.batch.micro=1

@@ -34,6 +34,12 @@ void model_hosts(Model *m, Node *node)
     m->host_memory = hosts.offload ? hosts.offload : hosts.memory;
 }
 
+/* Without a section of devices they are processors, and their number is not known yet. */
+static bool end_known(const Model *m, const char *name, size_t n)
+{
+    return m->devices.n ? device_known(m, name, n) : n == 3 && !strncmp(name, "cpu", n);
+}
+
 static void read_link(const Spot *pair, const Node *key)
 {
     static const Field fields[] = {
@@ -49,8 +55,8 @@ static void read_link(const Spot *pair, const Node *key)
     const char *dash = strchr(key->text, '-');          /* names have none */
     bool host = dash && !strcmp(dash + 1, "host"), machines = host && !strncmp(key->text, "host-", 5)
         && !device_known(pair->m, "host", 4);
-    if (!dash || (!machines && !device_known(pair->m, key->text, (size_t)(dash - key->text)))
-        || (!host && !device_known(pair->m, dash + 1, strlen(dash + 1)))) {
+    if (!dash || (!machines && !end_known(pair->m, key->text, (size_t)(dash - key->text)))
+        || (!host && !end_known(pair->m, dash + 1, strlen(dash + 1)))) {
         bad(key->loc, "write DEVICE-DEVICE or DEVICE-host, by the names in devices",
             "'%s' is no link between two devices", key->text);
         return;
