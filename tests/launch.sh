@@ -48,6 +48,32 @@ for mpi in $all; do
     done
 done
 
+# ---- ranks of two plans, and of machines of two byte orders --------------------------------------------------------------
+# two MPI OTHER: rank 0 of a job, and rank 1 of another one
+two() (
+    start_mpi "$1" 1
+    first=$tmp/$1/job second=$tmp/$2/job
+    set -- --no-checkpoint --data "$data" --steps 1
+    timeout 60 $start "$first" "$@" : -n 1 "$second" "$@"
+)
+sed 's/const int order = 1;/const int order = 1 << 24;/' rt/link_mpi.c >"$tmp/turned.c"
+for mpi in $all; do
+    [ -x "$tmp/$mpi/job" ] || continue
+    use_portable
+    use_mpi "$mpi" 2
+    said=$(generate "$tmp/other" $model --stages 2 --schedule zb-h1 --set plan.transport=mpi && compile "$tmp/other" &&
+        cp -r "$tmp/$mpi" "$tmp/turned" && $linker $flags -O2 -Irt -c -o "$tmp/turned.o" "$tmp/turned.c")
+    with="$tmp/turned.o ${with#* }"
+    said=$said$(compile "$tmp/turned")
+    [ -z "$said" ] || fault "$mpi: two jobs: $said"
+    expect "$mpi: two ranks of a job" two "$mpi" "$mpi"
+    refuse "$mpi: two plans" 2 "rank 1, on .*, runs another plan than rank 0, on .*; give all ranks one folder" two "$mpi" other
+    refuse "$mpi: two byte orders" 6 "rank 1, on .*, has another byte order than rank 0, on .*; take machines" two "$mpi" turned
+    rm -rf "$tmp/other" "$tmp/turned"
+    use_portable
+    use_mpi "$mpi" 2
+done
+
 # ---- signals that come late: while the checkpoint is written, and when the job is on its way out -------------------------
 cat >"$tmp/late.c" <<'END'
 #define _GNU_SOURCE
