@@ -319,7 +319,6 @@ Extent plan_share(const Plan *p, int row, int state, int level);
 Extent plan_own(const Plan *p, int row, int state);
 /* train.shard: each row updates its own part of the parameter, and has that part of its moments; those of that operator. */
 bool plan_sharded(const Plan *p, int param);
-bool plan_returns(const Plan *p, int param);        /* ... and its gradient goes down the tree too, whole for the norm */
 bool plan_drops(const Plan *p, int state);          /* a gradient of which the part alone is kept behind the way up */
 /* A parameter of which the row keeps its part alone; a state that computations find whole in a room, gathered for them: its
  * copy, or itself where it has none. */

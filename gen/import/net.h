@@ -70,7 +70,7 @@ int  net_numbers(Net *g, Dims dims, const double *number);
 int64_t dims_elements(const Dims *d);
 bool dims_same(const Dims *a, const Dims *b);
 const double *net_known(Net *g, int value);         /* numbers, or those of a weight; NULL: only a run knows */
-int64_t net_integer(Net *g, int value, int64_t otherwise);      /* one number; value -1: otherwise */
+int64_t net_integer(Net *g, int value);       /* one number */
 int64_t net_bounded(double x);     /* a whole number of a file, at most 1e15 either way; what is no number is 1e15 */
 /* A line of one result. */
 int  net_line(Net *g, const char *op, const char *attributes, int in, Dims dims, bool last);

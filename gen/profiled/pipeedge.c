@@ -22,7 +22,6 @@
  * fails   with err(), file, line and column
  */
 #include "foreign.h"
-#include "build/build.h"
 #include <math.h>
 #include <unistd.h>
 
