@@ -288,6 +288,7 @@ int plan_replicas(const Plan *p), plan_stages(const Plan *p);           /* how m
 int plan_rows(const Plan *p), plan_ways(const Plan *p);                 /* copies of the model: of all, of a replica */
 int plan_chunks(const Plan *p);                                         /* of a row; 0 before order */
 static inline int plan_home(const Plan *p, int row, int chunk) { return p->home.at[row].at[chunk]; }
+int plan_chunk_at(const Plan *p, int row, int device);     /* the first chunk of the row on that device; -1: none */
 static inline int stage_of(const Plan *p, int chunk) { return plan_home(p, 0, chunk); }    /* the device in row 0 */
 bool plan_holds(const Plan *p, int device, int chunk);                  /* in any row */
 int plan_row_of(const Plan *p, int device, int chunk);                  /* the first one whose copy of the chunk it holds */

@@ -233,4 +233,7 @@ void aten_node(Net *g, const NetNode *n, Ints *results);
 int onnx_fold(Net *g, const NetNode *n);
 static inline NetValue *value_of(const Net *g, int value) { return &g->value.at[value]; }
 int net_named(const Net *g, const char *name);      /* a weight by its name; -1: there is none */
+typedef struct { const char *name; int value; } NetName;
+typedef VEC(NetName) NetNames;
+int net_last(const NetNames *names, const char *name);      /* the last value of that name; -1: there is none */
 #endif

@@ -28,13 +28,7 @@ static Node *want(const Node *map, const char *key)
 
 static double number(const Node *map, const char *key, double most)
 {
-    const Node *n = want(map, key);
-    if (n->kind != SCALAR)
-        err(n->loc, "a decimal number", "%s is not a finite number", key);
-    double value = foreign_decimal(n->loc, key, n->text, strlen(n->text));
-    if (!(value <= most))
-        err(n->loc, NULL, "%s is more than %.0f", key, most);
-    return value;
+    return foreign_number(want(map, key), key, most);
 }
 
 static Bytes bytes_of(const Node *map, const char *key)

@@ -382,15 +382,6 @@ void print_plan(FILE *f, const Plan *p, char what)
             x->print(&w, &with, x);
 }
 
-/* The first chunk of a replica on that device; -1: none. */
-static int first_on(const Plan *p, int replica, int device)
-{
-    for (int c = 0; c < plan_chunks(p); c++)
-        if (plan_home(p, replica, c) == device)
-            return c;
-    return -1;
-}
-
 static void check_whole(const Scanner *s, const Plan *p)
 {
     Loc top = {s->file, 1, 1};
@@ -406,12 +397,12 @@ static void check_whole(const Scanner *s, const Plan *p)
             err(top, NULL, "replica %d has %d chunks, and replica 0 has %d", q, p->home.at[q].n, plan_chunks(p));
     for (int q = 0; q < p->home.n; q++)
         for (int c = 0; c < plan_chunks(p); c++)
-            if (first_on(p, q, plan_home(p, q, c)) != first_on(p, 0, stage_of(p, c)))
+            if (plan_chunk_at(p, q, plan_home(p, q, c)) != plan_chunk_at(p, 0, stage_of(p, c)))
                 err(top, NULL, "replica %d shares out its chunks in another way than replica 0", q);
     for (int d = 0; d < p->devices; d++) {
         bool any = false;
         for (int q = 0; q < p->home.n; q++)
-            any |= first_on(p, q, d) >= 0;
+            any |= plan_chunk_at(p, q, d) >= 0;
         if (!any)
             err(top, NULL, "device %d has no chunk", d);
     }
