@@ -391,7 +391,7 @@ Ns offload_window(const Plan *p, int device, Bytes bytes);  /* how long a copy i
 /* Of one computation, or backward with what it makes again first, by itself; at[i]: when call i begins, at[calls] the end.
  * Copy i of n takes ns[i].  Out, by ascending after[i], the calls until its last reader: out[i], the calls until it is gone;
  * calls + 1: not within.  In, by ascending first[i], the call that reads it: in[i], the call before which it is begun; -1:
- * before all of them.  over[i], unless NULL: so much longer the way out takes, so much earlier the way in begins. */
+ * before all of them.  over[i]: so much longer the way out takes, so much earlier the way in begins. */
 void offload_out(const Ns *at, int calls, int n, const int *after, const Ns *ns, int *out, Ns *over);
 void offload_in(const Ns *at, int calls, int n, const int *first, const Ns *ns, int *in, Ns *over);
 /* list/bucket.c: Choice.buckets.  Nonzero: too many messages would be under way. */

@@ -42,7 +42,7 @@ static void check_keys(const Config *c, const Node *map, const char *above)
 {
     for (int i = 0; i < map->n; i++) {
         const char *key = strf("%s%s", above, map->key[i]->text);
-        if (!family_ignores(c->family, map->key[i]->text) && !is_read(c->family, key, false))
+        if (!has_word(c->family->harmless, map->key[i]->text) && !is_read(c->family, key, false))
             bad(map->key[i]->loc, "if it changes nothing that is computed, delete it", "'%s' is not known of model type '%s', "
                 "and may change what the model computes", key, c->family->type);
         else if (map->at[i]->kind == MAP && is_read(c->family, key, true))
