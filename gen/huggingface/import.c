@@ -251,15 +251,8 @@ static const Option table[] = {{"-o", "MODEL.yaml", WRITES_FILE, offsetof(Import
 int import_command(int argc, char **argv)
 {
     ImportAsked x = {0};
-    const char *folder = NULL;
-    for (int i = 0, n; i < argc; i += n) {
-        n = option_take(table, &x, argv + i);
-        if (!n && (argv[i][0] == '-' || folder))
-            misuse(strf("%s is not expected", argv[i]));
-        if (!n)
-            folder = option_word("the folder", argv[i]), n = 1;
-    }
-    const char *out = x.out, *loss = x.loss;
+    Strs named = option_words(table, &x, argc, argv, "the folder", 1, misuse);
+    const char *folder = named.n ? named.at[0] : NULL, *out = x.out, *loss = x.loss;
     if (!folder || !out)
         misuse(folder ? "no file to write is named" : "no folder is named");
     if (net_knows(folder) && loss && strcmp(loss, "cross-entropy") && strcmp(loss, "mse"))
