@@ -183,6 +183,9 @@ int option_take(const Option *table, void *to, char **argv);
 bool option_is_value(const char *word);             /* neither missing nor empty nor an option */
 /* The same of a word that is no option. */
 const char *option_word(const char *what, const char *word);
+/* All of a command line: fills the options, and returns the other words, at most so many.  misuse: ends dpgen. */
+Strs option_words(const Option *table, void *to, int argc, char **argv, const char *what, int most,
+                  void (*misuse)(const char *why));
 
 /* ---- base/process.c: other programs -------------------------------------------------------------------------------- */
 /* Runs a program; each line of its standard output goes to take(); standard error to the file log, if there is one.  Returns

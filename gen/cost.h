@@ -65,7 +65,6 @@ const Cost *cost_shared(const Cost *c, const Model *m, int devices);    /* what 
 int64_t cost_threads(const Model *m, int devices);  /* of the first devices, that keep cores busy */
 char *cost_signature(const Op *o);                  /* what the time of a call depends on: a line of a profile */
 Ns cost_op(const Cost *c, int device, int op);      /* one call there */
-Ns cost_sums(const Cost *c, int device, int op);    /* what of it are messages of the devices of a stage */
 Ns cost_alone(const Cost *c, int device, int op);   /* where its chunk begins, or where it is made again */
 /* What a call sends to other devices of its stage; bytes 0: nothing. */
 Bytes cost_team_bytes(const Model *m, const Graph *g, const Op *o);

@@ -288,6 +288,7 @@ int plan_replicas(const Plan *p), plan_stages(const Plan *p);           /* how m
 int plan_rows(const Plan *p), plan_ways(const Plan *p);                 /* copies of the model: of all, of a replica */
 int plan_chunks(const Plan *p);                                         /* of a row; 0 before order */
 static inline int plan_home(const Plan *p, int row, int chunk) { return p->home.at[row].at[chunk]; }
+int plan_chunk_at(const Plan *p, int row, int device);     /* the first chunk of the row on that device; -1: none */
 static inline int stage_of(const Plan *p, int chunk) { return plan_home(p, 0, chunk); }    /* the device in row 0 */
 bool plan_holds(const Plan *p, int device, int chunk);                  /* in any row */
 int plan_row_of(const Plan *p, int device, int chunk);                  /* the first one whose copy of the chunk it holds */
@@ -319,7 +320,6 @@ Extent plan_share(const Plan *p, int row, int state, int level);
 Extent plan_own(const Plan *p, int row, int state);
 /* train.shard: each row updates its own part of the parameter, and has that part of its moments; those of that operator. */
 bool plan_sharded(const Plan *p, int param);
-bool plan_returns(const Plan *p, int param);        /* ... and its gradient goes down the tree too, whole for the norm */
 bool plan_drops(const Plan *p, int state);          /* a gradient of which the part alone is kept behind the way up */
 /* A parameter of which the row keeps its part alone; a state that computations find whole in a room, gathered for them: its
  * copy, or itself where it has none. */
@@ -391,7 +391,7 @@ Ns offload_window(const Plan *p, int device, Bytes bytes);  /* how long a copy i
 /* Of one computation, or backward with what it makes again first, by itself; at[i]: when call i begins, at[calls] the end.
  * Copy i of n takes ns[i].  Out, by ascending after[i], the calls until its last reader: out[i], the calls until it is gone;
  * calls + 1: not within.  In, by ascending first[i], the call that reads it: in[i], the call before which it is begun; -1:
- * before all of them.  over[i], unless NULL: so much longer the way out takes, so much earlier the way in begins. */
+ * before all of them.  over[i]: so much longer the way out takes, so much earlier the way in begins. */
 void offload_out(const Ns *at, int calls, int n, const int *after, const Ns *ns, int *out, Ns *over);
 void offload_in(const Ns *at, int calls, int n, const int *first, const Ns *ns, int *in, Ns *over);
 /* list/bucket.c: Choice.buckets.  Nonzero: too many messages would be under way. */

@@ -73,6 +73,7 @@ refuse "no file" 2 "cannot read" ./dpgen pack "$tmp/none.csv"
 refuse "no argument" 2 "which file" ./dpgen pack
 refuse "bad capacity" 2 "'12x' is no number with a known unit: write it like 1MiB" ./dpgen pack "$small" --capacity 12x
 refuse "unknown option" 2 "no such option" ./dpgen pack "$small" --fast
+refuse "two files" 2 "is one too many" ./dpgen pack "$small" "$small"
 printf 'id,size,upper,lower,note\r\na,4,2,0,x\r\n\r\nb,4,3,1,y' >"$tmp/order.csv"
 expect "columns in another order, CRLF, an empty line" ./dpgen pack "$tmp/order.csv"
 printf 'id,lower,upper,size\n' >"$tmp/none.csv"

@@ -20,7 +20,6 @@
  * wrote.  A call that the rules do not fit is a function of parts, which the reference has not.
  */
 #include "verify.h"
-#include <string.h>
 
 /* The length of the axis, if a part of `whole` has `mine` of it; 0: it has not. */
 static int64_t all_of(const Machine *m, Term part, Term whole, int64_t mine)

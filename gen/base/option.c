@@ -41,3 +41,19 @@ const char *option_word(const char *what, const char *word)
         fail(EXIT_USAGE, "%s is an empty word, and names nothing; see dpgen --help", what);
     return word;
 }
+
+Strs option_words(const Option *table, void *to, int argc, char **argv, const char *what, int most,
+                  void (*misuse)(const char *why))
+{
+    Strs words = {0};
+    for (int i = 0, n; i < argc; i += n) {
+        n = option_take(table, to, argv + i);
+        if (!n && argv[i][0] == '-')
+            misuse(strf("%s: no such option", argv[i]));
+        if (!n && words.n == most)
+            misuse(strf("%s is one too many", argv[i]));
+        if (!n)
+            *PUSH(&words) = option_word(what, argv[i]), n = 1;
+    }
+    return words;
+}

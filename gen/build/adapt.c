@@ -45,7 +45,6 @@ int adapt(Scope *s, const Node *line, const char *path, Op o)
     int x = o.in.at[0];
     int op = op_new(s, line, path, row_find("Linear"), o);
     int y = s->b->g->op.at[op].out.at[0];
-    s->b->adapted++;
     if (a->dropout > 0)
         x = passed(s, &here, path_join(path, "lora_dropout"), "Dropout", x, "drop", a->dropout);
     x = small(s, &here, path_join(path, "lora_A"), x, a->rank, down);

@@ -38,7 +38,6 @@ typedef struct {
     Graph *g;
     Names taken;                /* C form of every path and parameter -> index in where */
     VEC(Loc) where;
-    int adapted;                /* Linear beside which adapters learn */
     Names param;                /* parameter path -> state */
     VEC(BuildEntry) alias;      /* names that parameters of tied operators would have for themselves */
     Ints input;                 /* tensor of each data input, behind its Cast if it needs one */

@@ -40,8 +40,8 @@ CheckValue value_step(int step);
 typedef struct { Bytes from, to; } Kept;
 Kept value_kept(const Plan *p, int row, int state, int levels);
 
-/* The sum of the gradients of a row, or of a chunk there, when they come to a level of the tree. */
-ValueChain value_tree(const Plan *p, int row, int level), value_subtree(const Plan *p, int device, int chunk, int level);
+/* The sum of the gradients of a row; of a chunk there, when they come to a level of the tree. */
+ValueChain value_row(const Plan *p, int row), value_subtree(const Plan *p, int device, int chunk, int level);
 /* Is a gradient its row's part alone behind the way up (train.shard: gradients)? */
 bool value_dropped(const Plan *p, int state);
 /* Does a row keep its part of a parameter alone (train.shard: parameters)?  Is that what computations read a state that is

@@ -91,7 +91,7 @@ static CheckValue blocks_value(const Memory *m, int state, int n)
         Kept part = param < 0 ? (Kept){0, 1} : value_kept(p, row, param, plan_levels(p));
         all += part.to > part.from;
     }
-    return n == all ? value_gradient(state, value_tree(p, row, 0), m->step) : value_norm(state, n, m->step);
+    return n == all ? value_gradient(state, value_row(p, row), m->step) : value_norm(state, n, m->step);
 }
 
 static ValueChain whole(const Memory *m)

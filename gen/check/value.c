@@ -81,9 +81,9 @@ static ValueChain tree(int row, int level, int micro)
     return (ValueChain){from * micro, (from + (1 << level)) * micro};
 }
 
-ValueChain value_tree(const Plan *p, int row, int level)
+ValueChain value_row(const Plan *p, int row)
 {
-    return tree(row, level, plan_micro(p));
+    return tree(row, 0, plan_micro(p));
 }
 
 ValueChain value_subtree(const Plan *p, int device, int chunk, int level)

@@ -168,11 +168,6 @@ Ns cost_op(const Cost *c, int device, int op)
     return c->ns[c->of.at[device]][op];
 }
 
-Ns cost_sums(const Cost *c, int device, int op)
-{
-    return c->sums ? c->sums[c->of.at[device]][op] : 0;
-}
-
 Ns cost_alone(const Cost *c, int device, int op)
 {
     return (c->alone ? c->alone : c->ns)[c->of.at[device]][op];

@@ -19,7 +19,6 @@
  * replay for each number of blocks; that number grows by a third from one to the next.
  */
 #include "hunt.h"
-#include "budgets.h"
 
 /* ---- prefixes ---------------------------------------------------------------------------------------------------- */
 

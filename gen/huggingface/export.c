@@ -494,15 +494,9 @@ int export_command(int argc, char **argv)
 {
     static const char *const weights[] = {"model.safetensors", "model.safetensors.index.json", "index.json"};
     ExportAsked ask = {0};
-    const char *from = NULL;
-    for (int i = 0, n; i < argc; i += n) {
-        n = option_take(table, &ask, argv + i);
-        if (!n && (argv[i][0] == '-' || from))
-            misuse(strf("%s is not expected", argv[i]));
-        if (!n)
-            from = option_word("the checkpoint", argv[i]), n = 1;
-    }
-    const char *dir = ask.dir, *index = ask.like && dir ? like_index(ask.like, dir) : NULL;
+    Strs checkpoint = option_words(table, &ask, argc, argv, "the checkpoint", 1, misuse);
+    const char *from = checkpoint.n ? checkpoint.at[0] : NULL, *dir = ask.dir;
+    const char *index = ask.like && dir ? like_index(ask.like, dir) : NULL;
     if (ask.adapter && (dir || ask.like || ask.shard))
         misuse("--adapter writes adapters alone, and goes with no other option");
     if (ask.adapter && from) {

@@ -156,11 +156,6 @@ static const Family *family_read(const Node *table, const char *type, const Node
     return f;
 }
 
-bool family_ignores(const Family *f, const char *key)
-{
-    return has_word(f->harmless, key);
-}
-
 const Family *family_of(const Node *root)
 {
     const Node *table = load_made(file, strf("%s%s", embedded_find(parts)->data, embedded_find(file)->data));

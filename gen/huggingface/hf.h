@@ -29,7 +29,6 @@ typedef struct {
     VEC(Heads) heads;               /* the first holds where nothing is said */
 } Family;
 const Family *family_of(const Node *root);      /* of the table, by model_type; err() if it is none */
-bool family_ignores(const Family *f, const char *key);      /* a key that changes nothing that is computed */
 
 /* Values of a template: a text by its name.  Off: "", 0 and false. */
 typedef struct { const char *name, *text; } ConfigValue;

@@ -42,7 +42,7 @@ static void check_keys(const Config *c, const Node *map, const char *above)
 {
     for (int i = 0; i < map->n; i++) {
         const char *key = strf("%s%s", above, map->key[i]->text);
-        if (!family_ignores(c->family, map->key[i]->text) && !is_read(c->family, key, false))
+        if (!has_word(c->family->harmless, map->key[i]->text) && !is_read(c->family, key, false))
             bad(map->key[i]->loc, "if it changes nothing that is computed, delete it", "'%s' is not known of model type '%s', "
                 "and may change what the model computes", key, c->family->type);
         else if (map->at[i]->kind == MAP && is_read(c->family, key, true))
@@ -251,15 +251,8 @@ static const Option table[] = {{"-o", "MODEL.yaml", WRITES_FILE, offsetof(Import
 int import_command(int argc, char **argv)
 {
     ImportAsked x = {0};
-    const char *folder = NULL;
-    for (int i = 0, n; i < argc; i += n) {
-        n = option_take(table, &x, argv + i);
-        if (!n && (argv[i][0] == '-' || folder))
-            misuse(strf("%s is not expected", argv[i]));
-        if (!n)
-            folder = option_word("the folder", argv[i]), n = 1;
-    }
-    const char *out = x.out, *loss = x.loss;
+    Strs named = option_words(table, &x, argc, argv, "the folder", 1, misuse);
+    const char *folder = named.n ? named.at[0] : NULL, *out = x.out, *loss = x.loss;
     if (!folder || !out)
         misuse(folder ? "no file to write is named" : "no folder is named");
     if (net_knows(folder) && loss && strcmp(loss, "cross-entropy") && strcmp(loss, "mse"))

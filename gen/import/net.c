@@ -117,11 +117,9 @@ int64_t net_bounded(double x)
     return x >= -1e15 && x <= 1e15 ? (int64_t)x : x < 0 ? (int64_t)-1e15 : (int64_t)1e15;
 }
 
-int64_t net_integer(Net *g, int value, int64_t otherwise)
+int64_t net_integer(Net *g, int value)
 {
     const double *x = net_known(g, value);
-    if (value < 0)
-        return otherwise;
     if (!x || dims_elements(&g->value.at[value].dims) != 1 || !(fabs(*x) < 0x1p52))
         net_refuse(g, "a number is expected that does not depend on the data");
     return (int64_t)*x;

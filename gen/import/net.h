@@ -70,7 +70,7 @@ int  net_numbers(Net *g, Dims dims, const double *number);
 int64_t dims_elements(const Dims *d);
 bool dims_same(const Dims *a, const Dims *b);
 const double *net_known(Net *g, int value);         /* numbers, or those of a weight; NULL: only a run knows */
-int64_t net_integer(Net *g, int value, int64_t otherwise);      /* one number; value -1: otherwise */
+int64_t net_integer(Net *g, int value);       /* one number */
 int64_t net_bounded(double x);     /* a whole number of a file, at most 1e15 either way; what is no number is 1e15 */
 /* A line of one result. */
 int  net_line(Net *g, const char *op, const char *attributes, int in, Dims dims, bool last);
@@ -233,4 +233,7 @@ void aten_node(Net *g, const NetNode *n, Ints *results);
 int onnx_fold(Net *g, const NetNode *n);
 static inline NetValue *value_of(const Net *g, int value) { return &g->value.at[value]; }
 int net_named(const Net *g, const char *name);      /* a weight by its name; -1: there is none */
+typedef struct { const char *name; int value; } NetName;
+typedef VEC(NetName) NetNames;
+int net_last(const NetNames *names, const char *name);      /* the last value of that name; -1: there is none */
 #endif

@@ -8,8 +8,7 @@
 #include "net.h"
 
 enum { FIRST_OPSET = 11, LAST_OPSET = 20 };
-typedef struct { const char *name; int value; } OnnxNamed;
-typedef struct { Net *g; int opset; const char *dir; VEC(OnnxNamed) named; Strs outputs; } OnnxReader;
+typedef struct { Net *g; int opset; const char *dir; NetNames named; Strs outputs; } OnnxReader;
 
 static const struct { int type; const char *name; } types[] = {
     {1, "F32"}, {2, "U8"}, {3, "I8"}, {5, "I16"}, {6, "I32"}, {7, "I64"}, {9, "BOOL"}, {10, "F16"}, {11, "F64"}, {16, "BF16"}
@@ -28,14 +27,6 @@ static void stop_at(const OnnxReader *r, const ProtoWire *w)
 {
     if (w->why)
         broken(r, w->why);
-}
-
-static int named(const OnnxReader *r, const char *name)
-{
-    for (int i = r->named.n - 1; i >= 0; i--)
-        if (!strcmp(r->named.at[i].name, name))
-            return r->named.at[i].value;
-    return -1;
 }
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------------- */
@@ -216,7 +207,7 @@ static void read_node(OnnxReader *r, ProtoWire w)
     for (int i = 0; i < attributes.n; i++)
         *PUSH(&n.argument) = read_attribute(r, attributes.at[i], n.out.n ? n.out.at[0] : "");
     for (int i = 0; i < in.n; i++) {
-        int value = *in.at[i] ? named(r, in.at[i]) : -1;
+        int value = *in.at[i] ? net_last(&r->named, in.at[i]) : -1;
         if (*in.at[i] && value < 0)
             net_refuse(r->g, "nothing before it is called '%s'", in.at[i]);
         *PUSH(&n.in) = value;
@@ -225,7 +216,7 @@ static void read_node(OnnxReader *r, ProtoWire w)
         net_refuse(r->g, "operators of %s are not known", n.domain);
     onnx_node(r->g, &n, r->opset, &results);
     for (int i = 0; i < results.n && i < n.out.n; i++)
-        *PUSH(&r->named) = (OnnxNamed){n.out.at[i], results.at[i]};
+        *PUSH(&r->named) = (NetName){n.out.at[i], results.at[i]};
     r->g->node = NULL;
 }
 
@@ -301,7 +292,7 @@ static void ask_shape(const OnnxReader *r, Info *x)
 static void read_input(OnnxReader *r, ProtoWire w)
 {
     Info x = read_info(r, w);
-    if (named(r, x.name) >= 0)
+    if (net_last(&r->named, x.name) >= 0)
         return;                 /* an initializer that may be replaced */
     bool whole = x.type == 6 || x.type == 7;
     if (!x.shaped || x.dims.n == 0 || x.too_many || (!whole && x.type != 1 && x.type != 10 && x.type != 11 && x.type != 16))
@@ -314,7 +305,7 @@ static void read_input(OnnxReader *r, ProtoWire w)
                        "axis %d of input '%s' has no fixed size ('%s')", i, x.name, x.symbol[i]);
         else if (x.symbol[i])
             x.dims.d[i] = NET_ANY_BATCH;
-    *PUSH(&r->named) = (OnnxNamed){x.name, net_input(r->g, x.name, x.dims, whole)};
+    *PUSH(&r->named) = (NetName){x.name, net_input(r->g, x.name, x.dims, whole)};
 }
 
 /* ---- the file ---------------------------------------------------------------------------------------------------------- */
@@ -329,7 +320,7 @@ static void read_graph(OnnxReader *r, ProtoWire graph)
                 continue;
             if (pass == 0 && f.number == INITIALIZER) {
                 int v = read_tensor(r, f.in, NULL);
-                *PUSH(&r->named) = (OnnxNamed){r->g->value.at[v].name, v};
+                *PUSH(&r->named) = (NetName){r->g->value.at[v].name, v};
             } else if (pass == 1 && f.number == INPUT) {
                 read_input(r, f.in);
             } else if (pass == 1 && f.number == OUTPUT) {
@@ -395,8 +386,8 @@ int onnx_read(Net *g, const unsigned char *at, size_t n)
         net_refuse(g, "its operators are those of opset %d; %d to %d are read; %s", r.opset, FIRST_OPSET, LAST_OPSET, remedy);
     read_graph(&r, graph);
     check_shape(g);
-    if (g->inputs.n == 0 || r.outputs.n != 1 || named(&r, r.outputs.at[0]) < 0)
+    if (g->inputs.n == 0 || r.outputs.n != 1 || net_last(&r.named, r.outputs.at[0]) < 0)
         net_advise(g, "train one of its results, and leave the others out of the file", "a graph with inputs and one result is "
                    "expected; this one has %d and %d", g->inputs.n, r.outputs.n);
-    return named(&r, r.outputs.at[0]);
+    return net_last(&r.named, r.outputs.at[0]);
 }

@@ -138,7 +138,7 @@ static int gather(const NetCall *c)
     axis += axis < 0 ? x->dims.n : 0;
     if (axis < 1 || axis >= x->dims.n || arg_value(c, ids)->dims.n)
         net_refuse(c->g, "it gathers along the samples, or several places of an axis: one place is done, and rows of a table");
-    return net_pick(c, table, axis, net_integer(c->g, ids, 0));
+    return net_pick(c, table, axis, net_integer(c->g, ids));
 }
 
 /* ---- element by element ------------------------------------------------------------------------------------------------ */

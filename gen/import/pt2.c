@@ -9,8 +9,7 @@
 #include "rt/json.h"
 
 enum { LONGEST = 4096, MAJOR = 8 };
-typedef struct { const char *name; int value; } Pt2Named;
-typedef struct { Net *g; Archive files; JsonPart values; VEC(Pt2Named) named; char room[LONGEST]; } Pt2Reader;
+typedef struct { Net *g; Archive files; JsonPart values; NetNames named; char room[LONGEST]; } Pt2Reader;
 
 /* By the numbers of schema.py */
 static const char *const types[] = {
@@ -84,11 +83,11 @@ static void each(Pt2Reader *r, JsonPart list, void (*take)(Pt2Reader *r, JsonPar
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------------- */
 
-static int named(const Pt2Reader *r, const char *name)
+int net_last(const NetNames *names, const char *name)
 {
-    for (int i = r->named.n - 1; i >= 0; i--)
-        if (!strcmp(r->named.at[i].name, name))
-            return r->named.at[i].value;
+    for (int i = names->n - 1; i >= 0; i--)
+        if (!strcmp(names->at[i].name, name))
+            return names->at[i].value;
     return -1;
 }
 
@@ -179,7 +178,7 @@ static void take_input(Pt2Reader *r, JsonPart p, void *to)
         if (!strcmp(word, stored[i].word)) {
             int weight = read_weight(r, text(r, member(r, of, stored[i].name)));
             r->g->value.at[weight].learns |= i == 0;
-            *PUSH(&r->named) = (Pt2Named){text(r, member(r, arg, "name")), weight};
+            *PUSH(&r->named) = (NetName){text(r, member(r, arg, "name")), weight};
             return;
         }
     const char *name = text(r, member(r, member(r, arg, "as_tensor"), "name"));
@@ -189,7 +188,7 @@ static void take_input(Pt2Reader *r, JsonPart p, void *to)
     const char *type = type_of(r, meta);
     if (*type != 'F' && *type != 'B' && strcmp(type, "I64") && strcmp(type, "I32"))
         net_refuse(r->g, "input '%s' is neither of floats nor of integers", name);
-    *PUSH(&r->named) = (Pt2Named){name, net_input(r->g, name, sizes_of(r, meta, "sizes", name), *type == 'I')};
+    *PUSH(&r->named) = (NetName){name, net_input(r->g, name, sizes_of(r, meta, "sizes", name), *type == 'I')};
 }
 
 static void take_output(Pt2Reader *r, JsonPart p, void *to)
@@ -205,7 +204,7 @@ static void take_output(Pt2Reader *r, JsonPart p, void *to)
 static void take_tensor(Pt2Reader *r, JsonPart p, void *to)
 {
     const char *name = text(r, member(r, p, "name"));
-    int v = named(r, name);
+    int v = net_last(&r->named, name);
     if (v < 0)
         net_refuse(r->g, "nothing before it is called '%s'", name);
     *PUSH(&((NetArgument *)to)->tensor) = v;
@@ -276,7 +275,7 @@ static void take_node(Pt2Reader *r, JsonPart p, void *to)
                 r->named.at[i].value = results.at[0];
     }
     for (int i = 0; i < results.n && i < n.out.n; i++)
-        *PUSH(&r->named) = (Pt2Named){n.out.at[i], results.at[i]};
+        *PUSH(&r->named) = (NetName){n.out.at[i], results.at[i]};
     r->g->node = r->g->module = NULL;
 }
 
@@ -306,8 +305,8 @@ int pt2_read(Net *g, const unsigned char *at, size_t n)
     each(r, member(r, signature, "input_specs"), take_input, NULL);
     each(r, member(r, graph, "nodes"), take_node, NULL);
     each(r, member(r, signature, "output_specs"), take_output, &outputs);
-    if (g->inputs.n == 0 || outputs.n != 1 || named(r, outputs.at[0]) < 0)
+    if (g->inputs.n == 0 || outputs.n != 1 || net_last(&r->named, outputs.at[0]) < 0)
         net_advise(g, "train one of its results, and leave the others out of the file", "a graph with inputs and one result is "
                    "expected; this one has %d and %d", g->inputs.n, outputs.n);
-    return named(r, outputs.at[0]);
+    return net_last(&r->named, outputs.at[0]);
 }

@@ -85,8 +85,7 @@ void offload_out(const Ns *at, int calls, int n, const int *after, const Ns *ns,
         out[i] = after[i];
         while (out[i] <= calls && at[out[i]] < free)
             out[i]++;
-        if (over)
-            over[i] = out[i] > calls ? free - at[calls] : 0;
+        over[i] = out[i] > calls ? free - at[calls] : 0;
     }
 }
 
@@ -98,8 +97,7 @@ void offload_in(const Ns *at, int calls, int n, const int *first, const Ns *ns, 
         in[i] = first[i];
         while (in[i] >= 0 && at[in[i]] > next)
             in[i]--;
-        if (over)
-            over[i] = in[i] < 0 ? -next : 0;
+        over[i] = in[i] < 0 ? -next : 0;
     }
 }
 

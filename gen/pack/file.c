@@ -239,9 +239,9 @@ static int pack_file(const char *path, const char *out, Bytes capacity)
 
 /* ---- the command line -------------------------------------------------------------------------------------------- */
 
-static NORETURN void misuse(const char *form, const char *what)
+static NORETURN void misuse(const char *why)
 {
-    fail(EXIT_USAGE, "pack: %s; write dpgen pack FILE.csv [-o OUT.csv] [--capacity BYTES]", strf(form, what));
+    fail(EXIT_USAGE, "pack: %s; write dpgen pack FILE.csv [-o OUT.csv] [--capacity BYTES]", why);
 }
 
 typedef struct { const char *out, *capacity; } PackFileAsked;
@@ -250,22 +250,13 @@ static const Option table[] = {{"-o", "OUT.csv", REWRITES_FILE, offsetof(PackFil
 
 int pack_command(int argc, char **argv)
 {
-    const char *path = NULL;
     PackFileAsked x = {0};
-    for (int i = 0, n; i < argc; i += n) {
-        n = option_take(table, &x, argv + i);
-        if (!n && argv[i][0] == '-')
-            misuse("%s: no such option", argv[i]);
-        if (!n && path)
-            misuse("one file at a time: what is %s?", argv[i]);
-        if (!n)
-            path = option_word("the file", argv[i]), n = 1;
-    }
-    if (!path)
-        misuse("%s", "which file");
+    Strs file = option_words(table, &x, argc, argv, "the file", 1, misuse);
+    if (file.n == 0)
+        misuse("which file");
     SizeFault fault = {"nothing fits into it", "write it like 1MiB"};
     double capacity = x.capacity ? size_read(x.capacity, size_bytes, "", "1MiB", &fault) : 0;
     if (x.capacity && capacity < 1)
-        misuse("%s", strf("--capacity: %s: %s", fault.why, fault.hint));
-    return pack_file(path, x.out, (Bytes)capacity);
+        misuse(strf("--capacity: %s: %s", fault.why, fault.hint));
+    return pack_file(file.at[0], x.out, (Bytes)capacity);
 }

@@ -22,7 +22,6 @@
  * fails   with err(), file, line and column
  */
 #include "foreign.h"
-#include "build/build.h"
 #include <math.h>
 #include <unistd.h>
 
@@ -46,15 +45,6 @@ static const Node *of_kind(const Node *n, Loc at, NodeKind kind, const char *wha
 static const Node *entry_of(const Node *map, const char *key, NodeKind kind, const char *form)
 {
     return of_kind(node_get(map, key), map->loc, kind, key, form);
-}
-
-static double number(const Node *n, const char *what, double most)
-{
-    of_kind(n, n->loc, SCALAR, what, "a number");
-    double x = foreign_decimal(n->loc, what, n->text, strlen(n->text));
-    if (!(x <= most))
-        err(n->loc, NULL, "%s is more than %.0f", what, most);
-    return x;
 }
 
 static const Node *column(const Node *map, const char *key, int layers)
@@ -117,7 +107,7 @@ static void read_hosts(EdgeReader *x, const Node *fleet)
         EdgeKind k = {.type = type, .name = legal_kind(x, type), .entry = entry, .hosts = fleet->at[i]->n};
         const Node *rate = entry_of(entry, "bw_Mbps", SCALAR, "bw_Mbps: 1000");
         k.profile = profile_of(x, entry, type, fleet->key[i]->loc);
-        k.rate = number(rate, "bw_Mbps", 1e9) * MEGA / 8;
+        k.rate = foreign_number(rate, "bw_Mbps", 1e9) * MEGA / 8;
         if (!(k.rate >= 1))
             err(rate->loc, NULL, "type '%s' sends nothing", type);
         *PUSH(&x->kind) = k;
@@ -144,7 +134,7 @@ static void read_layers(EdgeReader *x, const Node *model)
 {
     Foreign *f = x->f;
     const Node *count = entry_of(model, "layers", SCALAR, "layers: 48");
-    int layers = (int)number(count, "layers", 100000);
+    int layers = (int)foreign_number(count, "layers", 100000);
     if (layers < 1)
         err(count->loc, NULL, "a model without layers");
     const Node *memory = column(model, "mem_MB", layers), *out = column(model, "parameters_out", layers);
@@ -153,8 +143,8 @@ static void read_layers(EdgeReader *x, const Node *model)
         ForeignNode *n = PUSH(&f->node);
         *n = (ForeignNode){.id = strf("layer%d", i + 1), .loc = memory->at[i]->loc};
         n->name = n->id;
-        n->params = (Bytes)floor(number(memory->at[i], "mem_MB", MOST_BYTES / MEGA) * MEGA + 0.5);
-        double left = number(out->at[i], "parameters_out", MOST_BYTES) * scalar * (double)f->batch;
+        n->params = (Bytes)floor(foreign_number(memory->at[i], "mem_MB", MOST_BYTES / MEGA) * MEGA + 0.5);
+        double left = foreign_number(out->at[i], "parameters_out", MOST_BYTES) * scalar * (double)f->batch;
         if (!(left <= MOST_BYTES))
             err(out->at[i]->loc, NULL, "a layer leaves more than 2^42 bytes");
         n->output = (Bytes)left;
@@ -167,7 +157,7 @@ static void read_layers(EdgeReader *x, const Node *model)
         const Node *time = column(x->kind.at[k].profile, "time_s", layers);
         *PUSH(&f->kind) = x->kind.at[k].name;
         for (int i = 0; i < layers; i++)
-            *PUSH(&f->node.at[i].on) = (ForeignTime){(Ns)floor(number(time->at[i], "time_s", MOST_S) * 1e9 + 0.5), 0};
+            *PUSH(&f->node.at[i].on) = (ForeignTime){(Ns)floor(foreign_number(time->at[i], "time_s", MOST_S) * 1e9 + 0.5), 0};
     }
 }
 
@@ -177,7 +167,7 @@ static const char *devices_text(const EdgeReader *x)
     for (int k = 0; k < x->kind.n; k++) {
         const EdgeKind *a = &x->kind.at[k];
         const Node *memory = entry_of(a->entry, "mem_MB", SCALAR, "mem_MB: 2048");
-        double bytes = floor(number(memory, "mem_MB", MOST_BYTES / MEGA) * MEGA);
+        double bytes = floor(foreign_number(memory, "mem_MB", MOST_BYTES / MEGA) * MEGA);
         if (!(bytes >= 1))
             err(memory->loc, NULL, "type '%s' has no memory", a->type);
         list = strf("%s%s{name: %s, count: %d, memory: %.0f}", list, k ? ", " : "", a->name, a->hosts, bytes);
@@ -252,7 +242,7 @@ void pipeedge_read(Foreign *f, const char *path)
     EdgeReader x = {.f = f, .model = key->text, .types = beside(file, "device_types.yml")};
     read_hosts(&x, beside(file, "devices.yml"));
     const Node *batch = node_get(x.kind.at[0].profile, "batch_size");
-    double samples = number(batch, "batch_size", 1 << 20);
+    double samples = foreign_number(batch, "batch_size", 1 << 20);
     if (!(samples >= 1) || floor(samples) != samples)
         err(batch->loc, NULL, "batch_size is no number of samples");
     f->batch = (int64_t)samples;

@@ -59,6 +59,16 @@ double foreign_decimal(Loc at, const char *what, const char *text, size_t n)
     return number_decimal(text, n);
 }
 
+double foreign_number(const Node *n, const char *what, double most)
+{
+    if (n->kind != SCALAR)
+        err(n->loc, "a decimal number", "%s is not a finite number", what);
+    double x = foreign_decimal(n->loc, what, n->text, strlen(n->text));
+    if (!(x <= most))
+        err(n->loc, NULL, "%s is more than %.0f", what, most);
+    return x;
+}
+
 static Ns time_of(Loc at, const char *what, const char *text, size_t n)
 {
     double ms = foreign_decimal(at, what, text, n);

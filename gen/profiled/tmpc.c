@@ -28,13 +28,7 @@ static Node *want(const Node *map, const char *key)
 
 static double number(const Node *map, const char *key, double most)
 {
-    const Node *n = want(map, key);
-    if (n->kind != SCALAR)
-        err(n->loc, "a decimal number", "%s is not a finite number", key);
-    double value = foreign_decimal(n->loc, key, n->text, strlen(n->text));
-    if (!(value <= most))
-        err(n->loc, NULL, "%s is more than %.0f", key, most);
-    return value;
+    return foreign_number(want(map, key), key, most);
 }
 
 static Bytes bytes_of(const Node *map, const char *key)
@@ -42,9 +36,9 @@ static Bytes bytes_of(const Node *map, const char *key)
     return (Bytes)ceil(number(map, key, 0x1p42));
 }
 
-static int count_of(const Node *map, const char *key, int most)
+static int count_of(const Node *map, const char *key)
 {
-    double value = number(map, key, most);
+    double value = number(map, key, 65536);
     if (value < 1 || value != floor(value))
         err(want(map, key)->loc, NULL, "%s is an integer from 1 on", key);
     return (int)value;
@@ -162,9 +156,9 @@ void tmpc_read(Foreign *f, const char *path)
     const Node *root = load(path), *edges = list_of(root, "edges");
     TmpcReader x = {.f = f, .nodes = list_of(root, "nodes")};
     f->head = root->loc;
-    f->micro = count_of(root, node_get(root, "mbsInBatch") ? "mbsInBatch" : "maxBatchSize", 65536);
+    f->micro = count_of(root, node_get(root, "mbsInBatch") ? "mbsInBatch" : "maxBatchSize");
     f->devices = strf("devices: [{kind: cpu, count: %d, memory: %.0fB}]\nlinks: {cpu-cpu: %.0fB/s}\n",
-                      count_of(root, "maxDevices", 65536), floor(number(root, "maxMemoryPerDevice", 0x1p60)),
+                      count_of(root, "maxDevices"), floor(number(root, "maxMemoryPerDevice", 0x1p60)),
                       floor(number(root, "bandwidth", 1e15)));
     read_degrees(&x);
     for (int i = 0; i < x.nodes->n; i++)

@@ -107,7 +107,6 @@ typedef struct {
     int device, stage, m;       /* m micro-batches of a step, on this device */
     SchedPace pace;
     Piece piece;
-    int base;                   /* first step of the piece */
     bool keeps;                 /* some backward reads an older version than the newest */
 } AsyncWriter;
 
@@ -158,8 +157,8 @@ static Action *put(AsyncWriter *w, ActionKind kind, int q)
     int t = floor_div(q, w->m), mb = plan_nth(w->p, w->device, w->stage, q - t * w->m);
     Action *k = sched_put(w->p, w->device, kind, w->stage, mb);
     k->piece = w->piece;
-    k->step = t - w->base;
-    k->version = order_version(w->p, w->stage, kind, t * (int)w->p->g->micro + mb) - w->base;
+    k->step = t;
+    k->version = order_version(w->p, w->stage, kind, t * (int)w->p->g->micro + mb);
     return k;
 }
 
@@ -206,10 +205,9 @@ static void put_beat(AsyncWriter *w, int q, int steps)
         put_update(w, after / m - 1, U_STEP);
 }
 
-static void put_piece(AsyncWriter *w, Piece piece, int base, int from, int to, int steps)
+static void put_piece(AsyncWriter *w, Piece piece, int from, int to, int steps)
 {
     w->piece = piece;
-    w->base = base;
     for (int q = from; q < to; q++)
         put_beat(w, q, steps);
 }
@@ -221,11 +219,11 @@ void sched_async(Plan *p, int device, SchedPace pace)
     int stage = plan_stage(p, device), m = plan_share_of(p, stage), hold = pace.hold;
     AsyncWriter w = {.p = p, .device = device, .stage = stage, .m = m, .pace = pace};
     w.keeps = lag_of(p, stage, K_F) > 0 || order_ahead(p, stage, K_F) > 0;
-    put_piece(&w, PIECE_PROLOGUE, 0, -pace.warm, hold, FOREVER);
-    put_piece(&w, PIECE_PERIOD, 0, hold, hold + m, FOREVER);
-    put_piece(&w, PIECE_EPILOGUE, 0, hold, pace.overlap * m, pace.overlap);
+    put_piece(&w, PIECE_PROLOGUE, -pace.warm, hold, FOREVER);
+    put_piece(&w, PIECE_PERIOD, hold, hold + m, FOREVER);
+    put_piece(&w, PIECE_EPILOGUE, hold, pace.overlap * m, pace.overlap);
     if (pace.overlap > 1)
-        put_piece(&w, PIECE_ALONE, 0, -pace.warm, m, 1);
+        put_piece(&w, PIECE_ALONE, -pace.warm, m, 1);
 }
 
 int schedule_async(Plan *p)

@@ -94,8 +94,7 @@ void plan_settle(Plan *p, int row, int device)
     *PUSH(&p->home.at[row]) = device;
 }
 
-/* A chunk of that row that the device holds; -1: none. */
-static int chunk_there(const Plan *p, int device, int row)
+int plan_chunk_at(const Plan *p, int row, int device)
 {
     for (int c = 0; c < plan_chunks(p); c++)
         if (plan_home(p, row, c) == device)
@@ -128,7 +127,7 @@ int plan_row_of(const Plan *p, int device, int chunk)
 static int first_row(const Plan *p, int device)
 {
     for (int q = 0; q < p->home.n; q++)
-        if (chunk_there(p, device, q) >= 0)
+        if (plan_chunk_at(p, q, device) >= 0)
             return q;
     die("replica: device %d has no chunk", device);
 }
@@ -144,7 +143,7 @@ int plan_twin(const Plan *p, int device, int replica)
     if (plan_replicas(p) == 1)
         return device;
     int row = first_row(p, device), ways = plan_ways(p);
-    return plan_home(p, replica * ways + row % ways, chunk_there(p, device, row));
+    return plan_home(p, replica * ways + row % ways, plan_chunk_at(p, row, device));
 }
 
 int plan_stage(const Plan *p, int device)

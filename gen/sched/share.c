@@ -63,8 +63,8 @@ bool plan_sharded(const Plan *p, int param)
         !p->g->state.at[param].frozen;
 }
 
-/* Of a divided gradient the team makes the norm, from all of what each device has. */
-bool plan_returns(const Plan *p, int param)
+/* Of a divided gradient the team makes the norm, from all of what each device has: it goes down the tree too. */
+static bool returns(const Plan *p, int param)
 {
     return plan_sharded(p, param) && p->g->state.at[param].outer && p->m->train.clip != 0;
 }
@@ -74,7 +74,7 @@ bool plan_drops(const Plan *p, int state)
 {
     const State *x = &p->g->state.at[state];
     return p->m->train.shard >= SHARD_GRADIENTS && x->kind == S_GRAD && plan_sharded(p, x->param) &&
-        !plan_returns(p, x->param) && order_accumulators(p, -1) == 1;
+        !returns(p, x->param) && order_accumulators(p, -1) == 1;
 }
 
 /* Not a tied parameter, which goes to its uses from home, and none of which the devices of a stage have parts. */
@@ -98,7 +98,7 @@ bool plan_room(const Plan *p, int state)
 static bool joins(const Plan *p, int param)
 {
     bool alone = schedule_ways(schedule_of(p->schedule)) == 1 && !plan_uneven(p);
-    return (!p->m->train.shard || plan_returns(p, param)) && plan_levels(p) > 0 && alone && !p->g->state.at[param].tracked;
+    return (!p->m->train.shard || returns(p, param)) && plan_levels(p) > 0 && alone && !p->g->state.at[param].tracked;
 }
 
 int plan_joins_op(const Plan *p, int op)
@@ -116,7 +116,7 @@ bool *plan_joined(const Plan *p)
         if (plan_joins_op(p, o) >= 0)
             tied[plan_joins_op(p, o)] = true;
     for (int s = 0; s < g->state.n && plan_levels(p) > 0; s++)
-        joined[s] = g->state.at[s].kind == S_GRAD && (tied[g->state.at[s].param] || plan_returns(p, g->state.at[s].param));
+        joined[s] = g->state.at[s].kind == S_GRAD && (tied[g->state.at[s].param] || returns(p, g->state.at[s].param));
     return joined;
 }
 

@@ -196,7 +196,7 @@ static void read_tensor(Scanner *s, const Record *r, Graph *g)
 {
     Tensor *t = PUSH(&g->tensor);
     *t = (Tensor){.name = base_name(r->name), .op = -1, .of = -1, .loc = r->from};
-    text_take(s, &tensor_table, r, 0, r->pair.n, t);
+    text_take(s, &tensor_table, r, r->pair.n, t);
 }
 
 static void read_state(Scanner *s, const Record *r, Graph *g)
@@ -205,7 +205,7 @@ static void read_state(Scanner *s, const Record *r, Graph *g)
     text_clear(&state_table, x);
     x->name = base_name(r->name);
     x->loc = r->from;
-    text_take(s, &state_table, r, 0, r->pair.n, x);
+    text_take(s, &state_table, r, r->pair.n, x);
 }
 
 static Arg read_arg(Scanner *s, const Record *r, const TextPair *p, const Graph *g)
@@ -267,7 +267,7 @@ static void read_op(Scanner *s, const Record *r, Graph *g)
         err(r->at, "call=NAME, or call=- before it is known", "operator %s has no call", r->name);
     Op *o = PUSH(&g->op);
     text_clear(&op_table, o);
-    text_take(s, &op_table, r, 0, call, o);
+    text_take(s, &op_table, r, call, o);
     o->row = row_of(r, o->call);
     const char *name = r->pair.at[call].value, *phase = *r->name ? strchr(phases, *r->name) : NULL;
     o->call = strcmp(name, "-") ? name : NULL;
@@ -291,7 +291,7 @@ static void read_count(Scanner *s, const Record *r, Graph *g)
     Count *c = PUSH(&g->count);
     text_clear(&count_table, c);
     c->loc = r->from;
-    text_take(s, &count_table, r, 0, r->pair.n, c);
+    text_take(s, &count_table, r, r->pair.n, c);
 }
 
 static void read_header(Scanner *s, const Record *r, Graph *g)
@@ -300,7 +300,7 @@ static void read_header(Scanner *s, const Record *r, Graph *g)
         err(r->at, NULL, "a second graph");
     text_name(text_at(r, r->name_col), r->name, "-");
     g->name = r->name;
-    text_take(s, &graph_table, r, 0, r->pair.n, g);
+    text_take(s, &graph_table, r, r->pair.n, g);
 }
 
 Graph *read_graph(const char *path)

@@ -221,7 +221,7 @@ static void read_plan_line(Scanner *s, const Record *r, Plan *p, const PlanRecor
     if (strcmp(r->name, p->g->name))
         err(text_at(r, r->name_col), NULL, "a plan of %s, beside the graph of %s", r->name, p->g->name);
     text_clear(&x->t, p);
-    text_take(s, &x->t, r, 0, r->pair.n, p);
+    text_take(s, &x->t, r, r->pair.n, p);
     in_range(r, "devices", p->devices, 1, MOST);
     in_range(r, "chunks", p->chunks, 1, MOST / p->devices + 1);
     in_range(r, "replicas", p->replicas, 0, MOST);
@@ -253,7 +253,7 @@ static void read_plan_line(Scanner *s, const Record *r, Plan *p, const PlanRecor
 static void read_chunk(Scanner *s, const Record *r, Plan *p, const PlanRecords *x)
 {
     HomeRecord c = {0};
-    text_take(s, &x->t, r, 0, r->pair.n, &c);
+    text_take(s, &x->t, r, r->pair.n, &c);
     in_range(r, "device", c.device, 0, p->devices);
     in_range(r, "replica", c.replica, 0, rows_said(p));
     int next = c.replica < p->home.n ? p->home.at[c.replica].n : 0;
@@ -265,7 +265,7 @@ static void read_chunk(Scanner *s, const Record *r, Plan *p, const PlanRecords *
 static void read_place(Scanner *s, const Record *r, Plan *p, const PlanRecords *x)
 {
     ChunkRecord c = {0};
-    text_take(s, &x->t, r, 0, r->pair.n, &c);
+    text_take(s, &x->t, r, r->pair.n, &c);
     in_range(r, "chunk", c.chunk, 0, plan_chunks(p));
     if (text_ref(s, R_OP, text_at(r, r->name_col), r->name) != p->chunk.n)
         err(text_at(r, r->name_col), "of another graph? plan again", "operators stand in graph order, each once");
@@ -275,7 +275,7 @@ static void read_place(Scanner *s, const Record *r, Plan *p, const PlanRecords *
 static void read_fate(Scanner *s, const Record *r, Plan *p, const PlanRecords *x)
 {
     TextChoice f = {0};
-    text_take(s, &x->t, r, 0, r->pair.n, &f);
+    text_take(s, &x->t, r, r->pair.n, &f);
     int tensor = text_ref(s, R_TENSOR, text_at(r, r->name_col), r->name);
     in_range(r, "tensor", tensor, 0, p->g->tensor.n);
     p->fate.at[tensor] = (int)f.is;
@@ -285,7 +285,7 @@ static void read_device(Scanner *s, const Record *r, Plan *p, const PlanRecords 
 {
     int d = number(r, p->devices);
     Machine to = {.d = p->dev.at[d]};
-    text_take(s, &x->t, r, 0, r->pair.n, &to);
+    text_take(s, &x->t, r, r->pair.n, &to);
     p->dev.at[d] = to.d;
     ((Bytes *)(uintptr_t)p->target)[d] = to.target;
 }
@@ -295,7 +295,7 @@ static void read_action(Scanner *s, const Record *r, Plan *p, const PlanRecords 
     Actions *list = (Actions *)(void *)(uintptr_t)LIST_OF(&p->dev.at[number(r, p->devices)], x);
     Action *k = PUSH(list);
     text_clear(&x->t, k);
-    text_take(s, &x->t, r, 0, r->pair.n, k);
+    text_take(s, &x->t, r, r->pair.n, k);
     check_ranges(r, &x->t, k, p);
 }
 
@@ -305,7 +305,7 @@ static void read_named(Scanner *s, const Record *r, Plan *p, const PlanRecords *
     list->at = vec_grow(list->at, list->n, &list->cap, x->size);
     char *to = list->at + (size_t)list->n++ * x->size;
     text_clear(&x->t, to);
-    text_take(s, &x->t, r, 0, r->pair.n, to);
+    text_take(s, &x->t, r, r->pair.n, to);
     /* "2:name#3" -> device 2, name */
     const char *colon = strchr(r->name, ':');
     Loc at = text_at(r, r->name_col);
@@ -334,7 +334,7 @@ static void read_call(Scanner *s, const Record *r, Plan *p, const PlanRecords *x
     in_range(r, "routine", routine, 0, p->routine.n);
     Call *k = PUSH(&p->routine.at[routine].call);
     text_clear(&x->t, k);
-    text_take(s, &x->t, r, 0, r->pair.n, k);
+    text_take(s, &x->t, r, r->pair.n, k);
     in_range(r, "operator", k->op, 0, p->g->op.n);
     if (k->buf.n != p->g->op.at[k->op].arg.n)
         err(r->at, NULL, "%d buffers for a call of %d arguments", k->buf.n, p->g->op.at[k->op].arg.n);
@@ -382,15 +382,6 @@ void print_plan(FILE *f, const Plan *p, char what)
             x->print(&w, &with, x);
 }
 
-/* The first chunk of a replica on that device; -1: none. */
-static int first_on(const Plan *p, int replica, int device)
-{
-    for (int c = 0; c < plan_chunks(p); c++)
-        if (plan_home(p, replica, c) == device)
-            return c;
-    return -1;
-}
-
 static void check_whole(const Scanner *s, const Plan *p)
 {
     Loc top = {s->file, 1, 1};
@@ -406,12 +397,12 @@ static void check_whole(const Scanner *s, const Plan *p)
             err(top, NULL, "replica %d has %d chunks, and replica 0 has %d", q, p->home.at[q].n, plan_chunks(p));
     for (int q = 0; q < p->home.n; q++)
         for (int c = 0; c < plan_chunks(p); c++)
-            if (first_on(p, q, plan_home(p, q, c)) != first_on(p, 0, stage_of(p, c)))
+            if (plan_chunk_at(p, q, plan_home(p, q, c)) != plan_chunk_at(p, 0, stage_of(p, c)))
                 err(top, NULL, "replica %d shares out its chunks in another way than replica 0", q);
     for (int d = 0; d < p->devices; d++) {
         bool any = false;
         for (int q = 0; q < p->home.n; q++)
-            any |= first_on(p, q, d) >= 0;
+            any |= plan_chunk_at(p, q, d) >= 0;
         if (!any)
             err(top, NULL, "device %d has no chunk", d);
     }

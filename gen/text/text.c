@@ -464,10 +464,10 @@ static const TextField *field_of(const Table *t, const Record *r, const TextPair
 }
 
 /* Words come first in a table: they decide which fields may follow. */
-void text_take(Scanner *s, const Table *t, const Record *r, int from, int to, void *into)
+void text_take(Scanner *s, const Table *t, const Record *r, int n, void *into)
 {
     uint64_t seen = 0, bit;
-    for (int i = from; i < to; i++, seen |= bit) {
+    for (int i = 0; i < n; i++, seen |= bit) {
         const TextPair *p = &r->pair.at[i];
         const TextField *f = field_of(t, r, p);
         bit = (uint64_t)1 << (f - t->field);

@@ -66,7 +66,7 @@ typedef struct {
 } Scanner;
 void text_scan(Scanner *s, const char *path, const char *version);      /* cuts the whole file into records */
 void text_clear(const Table *t, void *to);                              /* the defaults */
-void text_take(Scanner *s, const Table *t, const Record *r, int from, int to, void *into);      /* pairs from .. to-1 */
+void text_take(Scanner *s, const Table *t, const Record *r, int n, void *into);      /* its first n pairs */
 int  text_ref(Scanner *s, RefKind kind, Loc at, const char *name);      /* stops where nothing is called that */
 Loc  text_at(const Record *r, int col);
 Loc  text_value(const Record *r, const char *key);      /* where the value of that key stands; of the record, if it has none */

@@ -10,12 +10,9 @@
 
 enum { MOST = 1 << 29 };         /* so that numbers of tokens fit */
 
-static NORETURN void misuse(const char *form, const char *what)
+static NORETURN void misuse(const char *why)
 {
-    fprintf(stderr, "dpgen: ");
-    fputs(quote_terminal(strf(form, what)), stderr);
-    fprintf(stderr, "\ntry: dpgen tokens --tokenizer tokenizer.json FILE... -o data.bin\n");
-    exit(EXIT_USAGE);
+    fail(EXIT_USAGE, "tokens: %s; write dpgen tokens --tokenizer tokenizer.json FILE... -o data.bin", why);
 }
 
 static void put(FILE *f, uint32_t x, int bytes)
@@ -49,21 +46,16 @@ static const Option table[] = {{"-o", "OUT.bin", WRITES_FILE, offsetof(TokensAsk
 int tokens_command(int argc, char **argv)
 {
     TokensAsked x = {0};
-    Strs files = {0};
-    for (int i = 0, n; i < argc; i += n) {
-        n = option_take(table, &x, argv + i);
-        if (!n && argv[i][0] == '-')
-            misuse("%s: no such option", argv[i]);
-        if (!n)
-            file_reads(*PUSH(&files) = option_word("a text", argv[i])), n = 1;
-    }
+    Strs files = option_words(table, &x, argc, argv, "a text", argc, misuse);
+    for (int i = 0; i < files.n; i++)
+        file_reads(files.at[i]);
     if (!x.tokenizer || !x.out || files.n == 0)
-        misuse("%s", !x.tokenizer ? "no tokenizer is named" : !x.out ? "no file to write is named" : "no texts are named");
+        misuse(!x.tokenizer ? "no tokenizer is named" : !x.out ? "no file to write is named" : "no texts are named");
     int length = x.length && strspn(x.length, "0123456789") == strlen(x.length) && strlen(x.length) < 8 ? atoi(x.length) : 0;
     if (!x.mask != !x.length || (x.length && length < 1))
-        misuse("%s", "--mask and --length T belong together, and T is a number of positions");
+        misuse("--mask and --length T belong together, and T is a number of positions");
     if (x.mask && x.end)
-        misuse("%s", "--end is for texts: the template of --mask says what ends an answer");
+        misuse("--end is for texts: the template of --mask says what ends an answer");
     const char *path = x.tokenizer;
     size_t n;
     const char *text = file_read(path, "name a tokenizer.json", &n);

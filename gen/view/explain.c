@@ -116,7 +116,7 @@ static void print_result(FILE *f, const Plan *p, int t)
 /* What of the time of a call are messages to other devices of its stage. */
 static const char *sum_text(const Plan *p, int device, int op)
 {
-    Ns waits = cost_sums(p->c, device, op);
+    Ns waits = p->c->sums ? p->c->sums[p->c->of.at[device]][op] : 0;
     const Bytes sent = cost_team_bytes(p->m, p->g, &p->g->op.at[op]);
     return waits ? strf(" (%.3f ms of it swaps %s with its team)", ms(waits), size_text(sent)) : "";
 }

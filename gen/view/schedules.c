@@ -124,9 +124,6 @@ static Tried row_of(const Options *x, const Model *m, const Schedule *k)
     return r;
 }
 
-/* Do stages have several devices, or may they? */
-static bool is_wide(const Model *m) { return m->plan.tensor > 1 || m->plan.tensor_auto; }
-
 /* ---- text and data --------------------------------------------------------------------------------------------------- */
 
 static const char *percent(double share, bool known)
@@ -179,7 +176,7 @@ static void print_json(const AllTried *all, const Model *m)
         const Outcome *o = &r->of;
         printf("%s\n  {\"schedule\": \"%s\", \"fits\": %s, ", i ? "," : "", r->schedule->name, o->fits ? "true" : "false");
         if (o->fits) {
-            if (is_wide(m))
+            if (m->plan.tensor > 1 || m->plan.tensor_auto)      /* stages have several devices, or may */
                 printf("\"tensor\": %d, ", o->tensor);
             if (o->widths)
                 printf("\"widths\": [%s], ", o->widths);

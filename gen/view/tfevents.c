@@ -17,7 +17,8 @@
 enum { FIXED8 = 1, BYTES = 2, FIXED4 = 5, START = 1, ROOM = 512 };
 typedef struct { unsigned char at[ROOM]; size_t n; } TfMessage;
 
-uint32_t tf_crc(const void *data, size_t n)
+/* CRC-32C */
+static uint32_t crc_of(const void *data, size_t n)
 {
     const unsigned char *at = data;
     uint32_t crc = 0xffffffff;
@@ -73,7 +74,7 @@ static void put_bytes(TfMessage *m, int field, const void *data, size_t n)
 
 static uint32_t masked(const void *data, size_t n)
 {
-    uint32_t crc = tf_crc(data, n);
+    uint32_t crc = crc_of(data, n);
     return (crc >> 15 | crc << 17) + 0xa282ead8;
 }
 

@@ -59,7 +59,6 @@ const char *metrics_tensorboard(const char *log, const char *dir);
 void tf_begin(FILE *f, double time);                            /* the version, first record of a file */
 void tf_start(FILE *f, double time, int64_t step);              /* a run starts there: what was from that step on is void */
 void tf_scalar(FILE *f, double time, int64_t step, const char *tag, double value);
-uint32_t tf_crc(const void *data, size_t n);                    /* CRC-32C */
 
 /* ---- nofit.c: the answer when no plan fits ---- */
 /* failed: the last plan tried, NULL if there was none to try.  Ends with status 4. */
