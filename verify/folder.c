@@ -3,6 +3,7 @@
  * folder.c: a folder: the tables of launch.c, the programs of the stages, and which states stand where.
  */
 #include "verify.h"
+#include <stdlib.h>
 #include <string.h>
 
 static const Node *needed(const Node *n, const char *field, const char *where)
@@ -266,4 +267,39 @@ void folder_read(Folder *f, const char *dir)
     for (int d = 0; d < f->stages; d++)
         read_stage(f, dir, d);
     library_holds(job, dir, f->stages);
+}
+
+/* The numbers of the word are those of a list with commas between, which the text of a graph may write as %2C%20. */
+static bool same_numbers(const Node *c, const char *list)
+{
+    static const char comma[] = "%2C%20";
+    char *end = NULL;
+    for (; c && *list; c = c->next, list = end + (!strncmp(end, comma, strlen(comma)) ? strlen(comma) : *end == ',')) {
+        double want = strtod(list, &end);
+        if (end == list || (c->kind != N_FLOAT && c->kind != N_INT) || (c->kind == N_FLOAT ? c->f : (double)c->i) != want)
+            return false;
+    }
+    return !c && !*list;
+}
+
+void folder_starts(const Folder *f, const Graph *g)
+{
+    static const char *const words[][2] = {{"zeros", "ZEROS"}, {"ones", "ONES"}, {"normal", "NORMAL"}, {"uniform", "UNIFORM"},
+        {"sines", "SINES"}, {"values", "VALUES"}};
+    for (int d = 0; d < f->stages; d++) {
+        const Program *p = &f->stage[d].program;
+        const Node *table = program_table(p, node_field(program_table(p, "stage_take"), "parameter")->text);
+        for (const Node *row = table ? table->child : NULL; row && row->next; row = row->next) {
+            int at = map_at(&g->states, node_field(row, "name")->text);
+            const Thing *t = at < 0 ? NULL : &g->state.at[at];
+            const Node *start = needed(row, "start", f->stage[d].name);
+            size_t k = 0;
+            while (t && k < sizeof words / sizeof *words - 1 && strcmp(words[k][0], t->init))
+                k++;
+            const char *numbers = !t || k < 2 ? "" : *t->values ? t->values : joined_text("%s,%s", t->a, t->b);
+            if (t && (!start->text || strcmp(start->text, words[k][1]) || !same_numbers(start->child, numbers)))
+                stop(NOT_PROVED, "%s.c:%d: %s does not start as model.graph says: %s", f->stage[d].name, row->line, t->name,
+                     words[k][1]);
+        }
+    }
 }

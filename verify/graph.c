@@ -76,7 +76,9 @@ static const Key of_thing[] = {
     {"kind", WORD, offsetof(Thing, kind)}, {"type", TYPE, offsetof(Thing, type_bytes)},
     {"bytes", WHOLE, offsetof(Thing, bytes)}, {"shape", WORD, offsetof(Thing, shape)},
     {"input", WHOLE, offsetof(Thing, input)}, {"use", WHOLE, offsetof(Thing, use)}, {"param", WORD, offsetof(Thing, of)},
-    {"tracked", FLAG, offsetof(Thing, tracked)}, {"frozen", FLAG, offsetof(Thing, frozen)}, {NULL, WORD, 0}};
+    {"init", WORD, offsetof(Thing, init)}, {"a", WORD, offsetof(Thing, a)}, {"b", WORD, offsetof(Thing, b)},
+    {"values", WORD, offsetof(Thing, values)}, {"tracked", FLAG, offsetof(Thing, tracked)},
+    {"frozen", FLAG, offsetof(Thing, frozen)}, {NULL, WORD, 0}};
 static const Key of_op[] = {
     {"call", WORD, offsetof(GraphOp, call)}, {"row", WORD, offsetof(GraphOp, row)}, {"tmp", WHOLE, offsetof(GraphOp, tmp)},
     {NULL, WORD, 0}};
@@ -115,7 +117,7 @@ static void read_head(Graph *g, Scan *x)
 
 static void read_thing(Graph *g, Scan *x, bool state)
 {
-    Thing t = {.name = some_word(x), .kind = "", .shape = ""};
+    Thing t = {.name = some_word(x), .kind = "", .shape = "", .init = "zeros", .a = "0", .b = "0", .values = ""};
     for (Pair p; pair(x, &p); t.whole |= !strcmp(p.key, "type") && !strcmp(p.value, "i32"))
         keep(x, of_thing, &p, &t);
     if (t.bytes < 0 || t.bytes > (int64_t)1 << 50 || t.type_bytes == 0)

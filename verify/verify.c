@@ -119,6 +119,7 @@ int verify_run(int argc, char **argv, Compare *compare)
     folder_read(&f, dir);
     g.portable = !strcmp(f.kernels, "portable");
     same_job(&f, &g);
+    folder_starts(&f, &g);
     Machine *stage = all_runs(&f, &g, &sum);
     const char *why = !compare ? "this dpgen-verify cannot read a model file" : g.foreign ? "it is of another graph" :
         compare(&g, &f, dir);

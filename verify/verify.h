@@ -219,7 +219,7 @@ void norm_length_is(int64_t n, int64_t each);
 /* ---- graph.c, reference.c, duals.c: model.graph ------------------------------------------------------------------ */
 /* A tensor or a state; whole: of integers. */
 typedef struct { const char *name, *kind, *of; int64_t bytes, input, at, use; int type_bytes;
-    bool tracked, frozen, still, whole; const char *shape; } Thing;
+    bool tracked, frozen, still, whole; const char *shape, *init, *a, *b, *values; } Thing;    /* init: how it starts */
 typedef struct { const char *token; char sign; const char *name; int64_t i; double f; } GraphArg;
 typedef struct { char phase; const char *name, *row, *call; int64_t tmp; int line; LIST(GraphArg) arg; } GraphOp;
 typedef struct { int64_t count, input, ignore; } GraphCount;
@@ -270,6 +270,7 @@ struct Folder {
     Stage *stage;
 };
 void folder_read(Folder *f, const char *dir);
+void folder_starts(const Folder *f, const Graph *g);    /* each parameter starts as model.graph says */
 typedef struct { int steps; int64_t messages, calls, again, chain, *link; } Played;
 /* A run from one point at which the pipeline is drained to the next: `steps` steps from one in phase `first` of each stage's
  * own phases, or an evaluation. */
