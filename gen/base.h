@@ -72,6 +72,7 @@ void busy_end(void);                                /* before anything is printe
 /* Where something stands in an input file: file is what diag_file() gave, line and column count from 1; line -1: in none. */
 typedef struct { int file, line, col; } Loc;
 int  diag_file(const char *path, const char *text, size_t n);     /* remember a file for caret lines; text NULL: for none */
+Loc  diag_place(int file, const char *text, const char *at);      /* of a byte of its text */
 const char *diag_path(Loc at);
 uint32_t diag_char(const char *at, const char *end, int *bytes);  /* next UTF-8 character, its length; 0xfffd, 1: none */
 bool diag_unsafe(uint32_t c);                       /* controls, direction marks, zero-width: never printed as they are */

@@ -51,45 +51,64 @@ static long above(const Windows *w, Spot x, long t, long channel)
     return inside ? ((x.sample * w->yheight + row / w->stride) * w->ywidth + column / w->stride) * w->ychannels + channel : -1;
 }
 
-static Answer conv_y(const Call *c, long i)
+/* Element i of y: what x has in its window, by weight [out][in/groups][taps]. */
+static Answer of_windows(const Windows *w, const char *x, long i)
 {
-    Windows w = windows_of(c);
-    Spot y = spot_of_y(&w, i);
-    long taps = w.kheight * w.kwidth, in = w.channels / of(c, "groups"), out = w.ychannels / of(c, "groups");
+    Spot y = spot_of_y(w, i);
+    long taps = w->kheight * w->kwidth, in = w->channels / of(w->c, "groups"), out = w->ychannels / of(w->c, "groups");
     Answer a = {0, 0};
     for (long t = 0; t < taps; t++)
         for (long k = 0, at; k < in; k++)
-            if ((at = under(&w, y, t, y.channel / out * in + k)) >= 0)
-                plus(&a, old_of(c, "x", at) * old_of(c, "weight", (y.channel * in + k) * taps + t));
-    plus(&a, old_of(c, "bias", y.channel));
+            if ((at = under(w, y, t, y.channel / out * in + k)) >= 0)
+                plus(&a, old_of(w->c, x, at) * old_of(w->c, "weight", (y.channel * in + k) * taps + t));
+    return a;
+}
+
+/* Element i of x: what those of y have whose windows it is in. */
+static Answer over_windows(const Windows *w, const char *y, long i)
+{
+    Spot x = spot_of_x(w, i);
+    long taps = w->kheight * w->kwidth, in = w->channels / of(w->c, "groups"), out = w->ychannels / of(w->c, "groups");
+    Answer a = {0, 0};
+    for (long t = 0; t < taps; t++)
+        for (long k = 0, at; k < out; k++) {
+            long o = x.channel / in * out + k;
+            if ((at = above(w, x, t, o)) >= 0)
+                plus(&a, old_of(w->c, y, at) * old_of(w->c, "weight", (o * in + x.channel % in) * taps + t));
+        }
+    return a;
+}
+
+/* Element i of the weight: all places of y, by what x has there. */
+static Answer all_windows(const Windows *w, const char *x, const char *y, long i)
+{
+    long taps = w->kheight * w->kwidth, in = w->channels / of(w->c, "groups"), out = w->ychannels / of(w->c, "groups");
+    long o = i / taps / in, channel = o / out * in + i / taps % in;
+    Answer a = {0, 0};
+    for (long p = 0, at; p < of(w->c, "batch") * w->yheight * w->ywidth; p++)
+        if ((at = under(w, spot_of_y(w, p * w->ychannels), i % taps, channel)) >= 0)
+            plus(&a, old_of(w->c, y, p * w->ychannels + o) * old_of(w->c, x, at));
+    return a;
+}
+
+static Answer conv_y(const Call *c, long i)
+{
+    Windows w = windows_of(c);
+    Answer a = of_windows(&w, "x", i);
+    plus(&a, old_of(c, "bias", i % of(c, "out")));
     return a;
 }
 
 static Answer conv_dx(const Call *c, long i)
 {
     Windows w = windows_of(c);
-    Spot x = spot_of_x(&w, i);
-    long taps = w.kheight * w.kwidth, in = w.channels / of(c, "groups"), out = w.ychannels / of(c, "groups");
-    Answer a = {0, 0};
-    for (long t = 0; t < taps; t++)
-        for (long k = 0, at; k < out; k++) {
-            long o = x.channel / in * out + k;
-            if ((at = above(&w, x, t, o)) >= 0)
-                plus(&a, old_of(c, "dy", at) * old_of(c, "weight", (o * in + x.channel % in) * taps + t));
-        }
-    return a;
+    return over_windows(&w, "dy", i);
 }
 
 static Answer conv_dweight(const Call *c, long i)
 {
     Windows w = windows_of(c);
-    long taps = w.kheight * w.kwidth, in = w.channels / of(c, "groups"), out = w.ychannels / of(c, "groups");
-    long o = i / taps / in, channel = o / out * in + i / taps % in;
-    Answer a = {0, 0};
-    for (long p = 0, at; p < of(c, "batch") * w.yheight * w.ywidth; p++)
-        if ((at = under(&w, spot_of_y(&w, p * w.ychannels), i % taps, channel)) >= 0)
-            plus(&a, old_of(c, "dy", p * w.ychannels + o) * old_of(c, "x", at));
-    return a;
+    return all_windows(&w, "x", "dy", i);
 }
 
 static Answer conv_dbias(const Call *c, long i)
@@ -108,46 +127,24 @@ static Windows other_way(const Call *c)
                      w.left, w.dilate};
 }
 
-/* Pixel i of the larger image: what x gives, by weight [in][out/groups][taps]. */
 static Answer transpose_y(const Call *c, long i)
 {
     Windows w = other_way(c);
-    Spot y = spot_of_x(&w, i);
-    long taps = w.kheight * w.kwidth, in = of(c, "in") / of(c, "groups"), out = of(c, "out") / of(c, "groups");
-    Answer a = {0, 0};
-    for (long t = 0; t < taps; t++)
-        for (long k = 0, at; k < in; k++) {
-            long from = y.channel / out * in + k;
-            if ((at = above(&w, y, t, from)) >= 0)
-                plus(&a, old_of(c, "x", at) * old_of(c, "weight", (from * out + y.channel % out) * taps + t));
-        }
-    plus(&a, old_of(c, "bias", y.channel));
+    Answer a = over_windows(&w, "x", i);
+    plus(&a, old_of(c, "bias", i % of(c, "out")));
     return a;
 }
 
 static Answer transpose_dx(const Call *c, long i)
 {
     Windows w = other_way(c);
-    Spot x = spot_of_y(&w, i);
-    long taps = w.kheight * w.kwidth, in = of(c, "in") / of(c, "groups"), out = of(c, "out") / of(c, "groups");
-    Answer a = {0, 0};
-    for (long t = 0; t < taps; t++)
-        for (long k = 0, at; k < out; k++)
-            if ((at = under(&w, x, t, x.channel / in * out + k)) >= 0)
-                plus(&a, old_of(c, "dy", at) * old_of(c, "weight", (x.channel * out + k) * taps + t));
-    return a;
+    return of_windows(&w, "dy", i);
 }
 
 static Answer transpose_dweight(const Call *c, long i)
 {
     Windows w = other_way(c);
-    long taps = w.kheight * w.kwidth, in = of(c, "in") / of(c, "groups"), out = of(c, "out") / of(c, "groups");
-    long from = i / taps / out, channel = from / in * out + i / taps % out;
-    Answer a = {0, 0};
-    for (long p = 0, at; p < of(c, "batch") * w.yheight * w.ywidth; p++)
-        if ((at = under(&w, spot_of_y(&w, p * w.ychannels), i % taps, channel)) >= 0)
-            plus(&a, old_of(c, "x", p * w.ychannels + from) * old_of(c, "dy", at));
-    return a;
+    return all_windows(&w, "dy", "x", i);
 }
 
 /* The first largest of y's window, in x. */

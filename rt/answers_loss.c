@@ -31,13 +31,8 @@ static Answer bce_dtargets(const Call *c, long i)
 
 static Answer smooth_lse(const Call *c, long row)
 {
-    long n = of(c, "width");
-    double most = -INFINITY, sum = 0;
-    for (long j = 0; j < n; j++)
-        most = fmax(most, old(c, "x", row * n + j));
-    for (long j = 0; j < n; j++)
-        sum += exp(old(c, "x", row * n + j) - most);
-    return near(most + log(sum), fabs(most + log(sum)) + 1);
+    double lse = log_sum(c, row);
+    return near(lse, fabs(lse) + 1);
 }
 
 /* What score i of a row is in its target. */

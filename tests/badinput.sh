@@ -217,6 +217,8 @@ refuse "one more" 4 "tried and fits: --stages $most" ./dpgen plan "$model" --set
 refuse "no cut anywhere" 4 'without {no_cut: \*}' ./dpgen plan "$model" --stages 2 --set 'plan.constraints=[{no_cut: "*"}]'
 refuse "a cut that is forbidden" 3 "but {no_cut: w\*} forbids it" ./dpgen plan "$model" --stages 2 \
     --set 'plan.constraints=[{same_stage: [h.0.attn.c_attn, h.0.add]}, {no_cut: "h.*"}, {no_cut: "w*"}, {cut_after: wte}]'
+refuse "a cut between two of one stage" 3 "but {same_stage: \[fc1, ...\]} forbids it" ./dpgen plan "$models/mlp.yaml" \
+    --estimate --set 'plan.cuts=[]' --set 'plan.constraints=[{no_cut: head}, {same_stage: [fc1, fc2]}, {cut_after: act}]'
 refuse "a cut in one stage" 4 'without {cut_after: wte}; --stages 2' \
     ./dpgen plan "$model" --stages 1 --set 'plan.constraints=[{cut_after: wte}]'
 reserved="--set devices.0.reserve=1MiB --stages 1"

@@ -83,6 +83,14 @@ mute 3 "nothing more is expected here" '{{ messages messages }}'
 mute 3 "is asked of a value that is not defined" '{{ person.name }}'
 mute 3 "mute.jsonl:1: message 2: what the template writes of it depends on what comes behind it" \
     '{% for m in messages %}{{ m.content if loop.last }}{% endfor %}'
+# Each word is what Jinja makes of the expression
+mute 3 "messages: roleuseruser7contentaa7|a+b+c|3|äö|böäb|13|2-4|True|False|True|True|True|y|a|1|True|False|3" \
+    '{%- set m = messages[0] -%}{%- set n = namespace(t="") -%}
+    {%- for k, v in m.items() -%}{%- set n.t = n.t ~ k ~ v ~ m.get(k) ~ m.get("c", 7) -%}{%- endfor -%}
+    {{ raise_exception([n.t, "a-b-c".replace("-", "+"), ([1, 2] + [3]) | length, "äbö"[0] ~ "äbö"[-1],
+    "äbö"[1:] ~ "äbö"[:-1], 7 % 3 ~ 7 // 2, -7 % 3 ~ -7 // 2, "b" > "a", 2 <= 1, 1 == true, [1, ["x"]] == [1, ["x"]],
+    m == messages[0], "x y".split(" ") | last, "xaxx".strip("x"), "é" | length, "role" in m, "z" not in "xyz",
+    range(3) | list | length] | join("|")) }}'
 mute 3 "mute.jsonl:1: the template refuses the first 2 messages: no a" '{{ raise_exception("no " + messages[0].content) }}'
 mute 3 "mute.jsonl:1: this is no JSON" x '{"messages": [}'
 mute 3 "mute.jsonl:1: this line has no 'messages'" x '{"text": "a"}'

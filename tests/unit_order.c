@@ -4,7 +4,8 @@
  *
  *   program   the dynamic program over kinds of devices: the least longest stage by every order and every cut of random chains,
  *             stages without operators included; the order it names has such a cut
- *   kinds     orders that are written down are all permutations of the kinds, each once
+ *   kinds     orders that are written down are all permutations of the kinds, each once; near one of them are itself, and those
+ *             in which two stages have changed places, or one has another device
  *   search    whole plans of small models on random devices: as short a step as the best of all permutations planned one by
  *             one, a plan whenever a search of one of them has one, no bound above any of them, and no arena above its device
  *   least     what is planned where searches find none is within its own devices
@@ -128,6 +129,36 @@ static void test_program(void)
 
 /* ---- kinds ------------------------------------------------------------------------------------------------------- */
 
+static bool is_near(const Kinds *k, int stages, const int *a, const int *b)
+{
+    int differ = 0, sum = 0;
+    for (int s = 0; s < stages; s++) {
+        differ += k->of[a[s]] != k->of[b[s]];
+        sum += (1 << 4 * k->of[a[s]]) - (1 << 4 * k->of[b[s]]);      /* 0: as many of each kind */
+    }
+    return differ < 2 || (differ == 2 && sum == 0);
+}
+
+static void test_near(const Kinds *k, int stages, const Orders *all)
+{
+    const int *given = all->at[all->n / 2].device;
+    Orders near = {0};
+    orders_near(k, stages, given, &near);
+    int want = 0;
+    for (int i = 0; i < all->n; i++)
+        want += is_near(k, stages, given, all->at[i].device);
+    check(near.n == want, "%d orders are near, not %d of %d", near.n, want, all->n);
+    for (int i = 0; i < near.n; i++) {
+        check(is_near(k, stages, given, near.at[i].device), "order %d is far", i);
+        for (int j = 0, same; j < i; j++) {
+            same = 0;
+            for (int s = 0; s < stages; s++)
+                same += k->of[near.at[i].device[s]] == k->of[near.at[j].device[s]];
+            check(same < stages, "order %d is order %d", i, j);
+        }
+    }
+}
+
 static void test_kinds(void)
 {
     test_name = "kinds";
@@ -152,6 +183,7 @@ static void test_kinds(void)
             check(k.of[all.at[0].device[s]] == k.of[s], "%d: the first is not the given one", i);
         Orders few = {0};
         check(all.n == 1 || !orders_all(&k, x.stages, all.n - 1, &few), "%d: %d orders are fewer", i, all.n);
+        test_near(&k, x.stages, &all);
     }
 }
 

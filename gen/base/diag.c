@@ -42,6 +42,16 @@ int diag_file(const char *path, const char *text, size_t n)
     return file_count++;
 }
 
+Loc diag_place(int file, const char *text, const char *at)
+{
+    Loc loc = {file, 1, 1};
+    for (const char *p = text; p < at; p++) {
+        loc.col = *p == '\n' ? 1 : loc.col + 1;
+        loc.line += *p == '\n';
+    }
+    return loc;
+}
+
 static bool known(Loc at)
 {
     return at.line != 0 && at.file >= 0 && at.file < file_count;

@@ -248,19 +248,6 @@ static void put_update_messages(Comm *c, UpdatePart part)
 
 /* ---- replicas ------------------------------------------------------------------------------------------------------ */
 
-static void end_merge(Comm *c, const Action *k, int msg)
-{
-    if (gets(c, msg))
-        desk_wait_recv(&c->desk, msg, -1);
-    /* Wait for the send of a message between replicas. */
-    for (int i = c->desk.sent.n - 1; i >= 0; i--)
-        if (c->desk.sent.at[i].msg == msg)
-            desk_end(&c->desk, &c->desk.sent, i);
-    if (!gets(c, msg) || k->kind == K_SHARE)
-        return;
-    desk_merge(&c->desk, k, msg);
-}
-
 /* The gradients of a chunk, a part each way, in batches; up the tree what came is added.  A batch begins before the one before
  * it ends, so that the wire is busy while gradients are added. */
 static void put_merge(Comm *c, const Action *k)
@@ -285,11 +272,11 @@ static void put_merge(Comm *c, const Action *k)
         if (!transport_batch(&batch, desk_halves(&c->desk, list.at[i]).bytes) && i + 1 < list.n)
             continue;
         for (; first < open; first++)
-            end_merge(c, k, list.at[first]);
+            desk_merge(&c->desk, k, list.at[first]);
         open = i + 1;
     }
     for (; first < open; first++)
-        end_merge(c, k, list.at[first]);
+        desk_merge(&c->desk, k, list.at[first]);
 }
 
 /* The row's part of each parameter of a chunk that has a room and no copy: copies are rounded there. */

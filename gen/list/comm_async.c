@@ -169,18 +169,11 @@ static void put_exchange(AsyncComm *c, const Action *k)
     for (int i = 0; i < list.n; i++) {
         int msg = list.at[i];
         Halves x = desk_halves(&c->desk, msg);
-        bool gets = x.gets.until > x.gets.from, gives = x.gives.until > x.gives.from;
-        if (gets)
+        if (x.gets.until > x.gets.from)
             begin_as(c, K_RECV, msg, k, c->request[msg]);
-        if (gives)
+        if (x.gives.until > x.gives.from)
             begin_as(c, K_SEND, msg, k, c->gives);
-        if (gets)
-            desk_wait_recv(&c->desk, msg, -1);
-        for (int j = c->desk.sent.n - 1; j >= 0; j--)
-            if (c->desk.sent.at[j].msg == msg)
-                desk_end(&c->desk, &c->desk.sent, j);
-        if (gets && k->kind == K_MERGE)
-            desk_merge(&c->desk, k, msg);
+        desk_merge(&c->desk, k, msg);
     }
 }
 

@@ -265,6 +265,14 @@ Ints desk_crossing(const Desk *d, const Action *k)
 void desk_merge(Desk *d, const Action *k, int msg)
 {
     Extent mine = desk_halves(d, msg).gets;
+    bool gets = mine.until > mine.from;
+    if (gets)
+        desk_wait_recv(d, msg, -1);
+    for (int i = d->sent.n - 1; i >= 0; i--)
+        if (d->sent.at[i].msg == msg)
+            desk_end(d, &d->sent, i);
+    if (!gets || k->kind != K_MERGE)
+        return;
     Action *a = desk_new(d, K_MERGE, k->step, -1);
     a->chunk = k->chunk;
     a->tree_level = k->tree_level;

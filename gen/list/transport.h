@@ -156,7 +156,7 @@ void    desk_load(Desk *d, int tensor, int step, int mb);
 Action  desk_transfer(const Desk *d, ActionKind kind, int msg, int step, int mb);
 Halves  desk_halves(const Desk *d, int msg);            /* of a message between rows */
 Ints    desk_crossing(const Desk *d, const Action *k);  /* of an exchange: messages of the gradients of a chunk at that level */
-void    desk_merge(Desk *d, const Action *k, int msg);  /* what came is added */
+void    desk_merge(Desk *d, const Action *k, int msg);  /* both ways of an exchange end; of a merge, what came is added */
 void    desk_begin(Desk *d, int msg, Action transfer);
 void    desk_end(Desk *d, Pendings *list, int i);   /* waits for it */
 bool    desk_posted(const Desk *d, int msg, int mb);    /* mb -1: of any micro-batch */

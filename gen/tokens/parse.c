@@ -16,17 +16,7 @@ enum { MOST_EXPRESSION = 2000, MOST_BLOCKS = 100 };
 /* end: of the mark, trim: a `-` was there, depth: of blocks */
 typedef struct { const char *text, *at, *end; int file, depth; bool trim; } Reader;
 
-static Loc place(const Reader *r, const char *at)
-{
-    Loc loc = {r->file, 1, 1};
-    for (const char *p = r->text; p < at; p++) {
-        loc.col = *p == '\n' ? 1 : loc.col + 1;
-        loc.line += *p == '\n';
-    }
-    return loc;
-}
-
-#define stop(r, ...) err(place(r, (r)->at), NULL, __VA_ARGS__)
+#define stop(r, ...) err(diag_place((r)->file, (r)->text, (r)->at), NULL, __VA_ARGS__)
 
 /* ---- words --------------------------------------------------------------------------------------------------------------- */
 
@@ -77,7 +67,8 @@ static Expr *choice(Reader *r);
 static Expr *new_expr(Reader *r, ExprKind kind, const char *word)
 {
     Expr *e = alloc(sizeof *e);
-    *e = (Expr){.kind = kind, .loc = place(r, r->at - (word ? strlen(word) : 0)), .name = word};
+    *e = (Expr){.kind = kind, .loc = diag_place(r->file, r->text, r->at - (word ? strlen(word) : 0)),
+                 .name = word};
     return e;
 }
 
@@ -296,7 +287,7 @@ static const char *after(const Reader *r, const char *behind, bool block)
 static Step *step(Reader *r, Steps *to, StepKind kind)
 {
     Step *s = alloc(sizeof *s);
-    *s = (Step){.kind = kind, .loc = place(r, r->at)};
+    *s = (Step){.kind = kind, .loc = diag_place(r->file, r->text, r->at)};
     *PUSH(to) = s;
     return s;
 }

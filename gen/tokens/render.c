@@ -189,18 +189,22 @@ static Value call(Run *run, const Expr *e)
     return v;
 }
 
+static int64_t characters(const char *s)
+{
+    int64_t n = 0;
+    for (; *s; s++)
+        n += ((unsigned char)*s & 0xc0) != 0x80;
+    return n;
+}
+
 static Value filter(Run *run, const Expr *e)
 {
     Value v = operand(run, e, 0), a = operand(run, e, 1);
     bool several = v.kind == LISTED || v.kind == MAPPED;
     if (!strcmp(e->name, "trim"))
         return stripped(written(e, &v), white, true, true);
-    if ((!strcmp(e->name, "length") || !strcmp(e->name, "count")) && (several || v.kind == STRING)) {
-        int64_t n = v.at.n;
-        for (const char *p = several ? "" : v.s; *p; p++)
-            n += ((unsigned char)*p & 0xc0) != 0x80;
-        return whole(n);
-    }
+    if ((!strcmp(e->name, "length") || !strcmp(e->name, "count")) && (several || v.kind == STRING))
+        return whole(several ? v.at.n : characters(v.s));
     if (!strcmp(e->name, "upper") || !strcmp(e->name, "lower"))
         return cased(written(e, &v), *e->name == 'u');
     if (!strcmp(e->name, "string"))
@@ -296,6 +300,21 @@ static Value binary(Run *run, const Expr *e)
     return truth(*sign == '<' ? order < (sign[1] == '=') : order > -(sign[1] == '='));
 }
 
+/* As templates count: characters. */
+static const char *character(const char *s, int64_t i)
+{
+    for (; *s && i > 0; i--)
+        for (s++; ((unsigned char)*s & 0xc0) == 0x80;)
+            s++;
+    return s;
+}
+
+static Value part_of(const char *s, int64_t from, int64_t to)
+{
+    const char *at = character(s, from);
+    return value_string(strf("%.*s", (int)(character(at, to - from) - at), at));
+}
+
 static Value member(const Expr *e, const Value *v, const Value *key)
 {
     if (v->kind == UNDEFINED)
@@ -308,8 +327,8 @@ static Value member(const Expr *e, const Value *v, const Value *key)
     if (v->kind == LISTED && key->kind == WHOLE)
         return i >= 0 && i < v->at.n ? v->at.at[i] : (Value){0};
     if (v->kind == STRING && key->kind == WHOLE) {
-        int64_t n = (int64_t)strlen(v->s), at = key->i + (key->i < 0 ? n : 0);
-        return at >= 0 && at < n ? value_string(strf("%c", v->s[at])) : (Value){0};
+        int64_t n = characters(v->s), at = key->i + (key->i < 0 ? n : 0);
+        return at >= 0 && at < n ? part_of(v->s, at, at + 1) : (Value){0};
     }
     return (Value){0};
 }
@@ -317,7 +336,7 @@ static Value member(const Expr *e, const Value *v, const Value *key)
 static Value sliced(Run *run, const Expr *e)
 {
     Value v = operand(run, e, 0), from = operand(run, e, 1), to = operand(run, e, 2), by = operand(run, e, 3), part = v;
-    int64_t n = v.kind == STRING ? (int64_t)strlen(v.s) : v.at.n, step = by.kind == WHOLE ? by.i : 1;
+    int64_t n = v.kind == STRING ? characters(v.s) : v.at.n, step = by.kind == WHOLE ? by.i : 1;
     if ((v.kind != LISTED && v.kind != STRING) || (step != 1 && step != -1) || (v.kind == STRING && step != 1) ||
         (step == -1 && (from.kind == WHOLE || to.kind == WHOLE)))
         err(e->loc, NULL, "this part of %s is not done; done are [a:b] and, of lists, [::-1]", kind_name(&v));
@@ -327,7 +346,7 @@ static Value sliced(Run *run, const Expr *e)
     a = a < 0 ? 0 : a > n ? n : a;
     b = b < a ? a : b > n ? n : b;
     if (v.kind == STRING)
-        return value_string(strf("%.*s", (int)(b - a), v.s + a));
+        return part_of(v.s, a, b);
     part = (Value){.kind = LISTED};
     for (int64_t i = a; i < b; i++)
         *PUSH(&part.at) = v.at.at[step == 1 ? i : b - 1 - (i - a)];

@@ -25,10 +25,5 @@ void json_stop(const Json *j, const char *path, size_t n, const char *remedy)
 {
     if (!j->why)
         return;
-    Loc at = {diag_file(path, j->from, n), 1, 1};
-    for (const char *c = j->from; c < j->at; c++) {
-        at.col = *c == '\n' ? 1 : at.col + 1;
-        at.line += *c == '\n';
-    }
-    err(at, remedy, "%s", j->why);
+    err(diag_place(diag_file(path, j->from, n), j->from, j->at), remedy, "%s", j->why);
 }

@@ -19,12 +19,16 @@ def tensor(*shape):
     return (rng.standard_normal(shape) * 0.4).astype("f4")
 
 
-def graph(nodes, tensors, inputs, result="logits", kind=TensorProto.FLOAT, constants=()):
+def in_fields(array, name):
+    return helper.make_tensor(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape, array.flatten())
+
+
+def graph(nodes, tensors, inputs, result="logits", kind=TensorProto.FLOAT, constants=(), form=numpy_helper.from_array):
     made = [N("Constant", [], [k], k, value=numpy_helper.from_array(np.asarray(v), "value")) for k, v in tensors.items()
             if k in constants]
     infos = [helper.make_tensor_value_info(k, kind, shape) for k, shape in inputs.items()]
     g = helper.make_graph(made + nodes, "g", infos, [helper.make_tensor_value_info(result, kind, None)],
-                          [numpy_helper.from_array(np.asarray(v), k) for k, v in tensors.items() if k not in constants])
+                          [form(np.asarray(v), k) for k, v in tensors.items() if k not in constants])
     return helper.make_model(g, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
 
 
@@ -88,6 +92,18 @@ def uneven():           # strides that differ, gaps along one axis, a rim that i
              N("MaxPool", ["b"], ["m"], "pool", kernel_shape=[1, 2], strides=[2, 1]),
              N("GlobalMaxPool", ["m"], ["g"], "most"), N("Flatten", ["g"], ["e2"], "flat"),
              N("MatMul", ["e2", "f.w"], ["logits"], "head")]
+    return nodes, t
+
+
+def fields():           # numbers in fields of their kind; constants that are no tensors; one place of an axis; a maximum
+    t = {"a.weight": tensor(6, 3, 1, 1), "f.w": tensor(6, 7), "third": np.array(3)}
+    nodes = [N("Constant", [], ["zero"], "zero", value_int=0), N("Constant", [], ["one"], "one", value_int=1),
+             N("Constant", [], ["to"], "to", value_ints=[0, 6, 16]), N("Constant", [], ["end"], "end", value_int=16),
+             N("Conv", ["image", "a.weight"], ["a"], "a"), N("Neg", ["a"], ["n"], "less"),
+             N("ReduceMax", ["n"], ["g"], "most", axes=[2, -1], keepdims=0), N("Reshape", ["a", "to"], ["r"], "rows"),
+             N("Range", ["zero", "end", "one"], ["all"], "all"), N("Gather", ["all", "third"], ["at"], "number", axis=0),
+             N("Gather", ["r", "at"], ["p"], "place", axis=-1), N("Add", ["g", "p"], ["s"], "sum"),
+             N("Softmax", ["s"], ["h"], "share", axis=-1), N("MatMul", ["h", "f.w"], ["logits"], "head")]
     return nodes, t
 
 
@@ -158,6 +174,7 @@ def main(folder):
     nodes, t = uneven()
     both(folder, "uneven", nodes, t, [2, 3, 7, 8])
     gradients(folder, t)
+    both(folder, "fields", *fields(), [2, 3, 4, 4], form=in_fields)
 
 
 if __name__ == "__main__":
