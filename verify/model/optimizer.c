@@ -16,6 +16,14 @@ static double number(const Model *m, const Node *n, double otherwise)
     return n ? model_number(m, NULL, n) : otherwise;
 }
 
+/* The first of two, or NULL; the second is behind it. */
+static const Node *first_beta(const Model *m, const Node *betas)
+{
+    if (betas && !betas->child)
+        model_fault(m, betas, "betas are two numbers");
+    return betas ? betas->child : NULL;
+}
+
 static bool is_word(const Node *n, const char *word)
 {
     return n && n->kind == N_TEXT && !strcmp(n->text, word);
@@ -71,7 +79,7 @@ static void one(const Model *m, const Rule *r, const GraphOp *o)
     const Thing *t = &m->g->state.at[map_at(&m->g->states, o->arg.at[p].name)];
     const Node *group, *all = node_field(r->optimizer, "betas");
     int number_of = group_of(r, t->name, &group);
-    const Node *betas = node_field(group, "betas") ? node_field(group, "betas") : all;
+    const Node *betas = first_beta(m, node_field(group, "betas") ? node_field(group, "betas") : all);
     const Node *eps = node_field(group, "eps") ? node_field(group, "eps") : node_field(r->optimizer, "eps");
     const char *call = call_of(m, r);
     int64_t steps = (int64_t)number(m, node_field(r->train, "steps"), 1000);
@@ -84,8 +92,8 @@ static void one(const Model *m, const Rule *r, const GraphOp *o)
         model_fault(m, r->optimizer, "%s:%d: %s is of group %d", m->g->path, o->line, t->name, number_of);
     want(m, o, "momentum", number(m, node_field(r->optimizer, "momentum"), 0));
     want(m, o, "alpha", number(m, node_field(r->optimizer, "alpha"), 0.99));
-    want(m, o, "beta1", number(m, betas ? betas->child : NULL, 0.9));
-    want(m, o, "beta2", number(m, betas && betas->child ? betas->child->next : NULL, 0.999));
+    want(m, o, "beta1", number(m, betas, 0.9));
+    want(m, o, "beta2", number(m, betas ? betas->next : NULL, 0.999));
     want(m, o, "eps", number(m, eps, 1e-8));
     want(m, o, "anneal", steps / 4 ? (double)(steps / 4) : 1);
     want(m, o, "decay", decays(r, t));
@@ -110,7 +118,7 @@ static void group_rates(const Model *m, const Rule *r)
         bool times = lr && lr->text && *lr->text == 'x';
         Node own = lr ? *lr : (Node){0};
         own.text += times;
-        betas = betas ? betas->child : all ? all->child : NULL;
+        betas = first_beta(m, betas ? betas : all);
         decay = decay ? decay : node_field(r->optimizer, "weight_decay");
         const struct { const char *name; double want; } numbers[] = {
             {"lr", lr ? number(m, &own, 0) * (times ? rate : 1) : rate}, {"beta1", number(m, betas, 0.9)},
@@ -126,11 +134,11 @@ static void rates(const Model *m, const Rule *r)
     static const char *const kinds[][2] = {{"constant", "JOB_CONSTANT"}, {"cosine", "JOB_COSINE"}, {"linear", "JOB_LINEAR"},
         {"step", "JOB_STEP"}};
     const Node *job = m->folder->job, *schedule = node_field(r->train, "schedule"), *type = node_field(schedule, "type");
-    const Node *betas = node_field(r->optimizer, "betas"), *kind = node_field(job, "lr_kind");
+    const Node *betas = first_beta(m, node_field(r->optimizer, "betas")), *kind = node_field(job, "lr_kind");
     const char *word = type && type->text ? type->text : "constant", *name = "";
     const struct { const char *name; const Node *n; double otherwise; } numbers[] = {
         {".lr", node_field(r->optimizer, "lr"), 3e-4}, {".steps", node_field(r->train, "steps"), 1000},
-        {".beta1", betas ? betas->child : NULL, 0.9}, {".beta2", betas ? betas->child->next : NULL, 0.999},
+        {".beta1", betas, 0.9}, {".beta2", betas ? betas->next : NULL, 0.999},
         {".weight_decay", node_field(r->optimizer, "weight_decay"), 0}, {".warmup", node_field(schedule, "warmup"), 0},
         {".seed", node_field(r->train, "seed"), 1}, {".final", node_field(schedule, "final"), 0},
         {".every", node_field(schedule, "every"), 1}, {".factor", node_field(schedule, "factor"), 0.1},
