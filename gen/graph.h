@@ -184,7 +184,7 @@ void grad(Graph *g, const Model *m);
 void fuse(Graph *g, const Model *m);
 bool fuse_joined(const Graph *g);
 bool chains_joined(const Graph *g);     /* has it rows of chains.def? */
-int joined_operators(const Op *o);      /* of the model that this forward operator is; 1: nothing was joined */
+int joined_operators(const Op *o);      /* how many forward operators were joined into this one; 1: none were */
 /* What fuse leaves open.  fastest: the model with auto, none, sums and, where kernels are those of GPUs, most; auto: itself and
  * with sums; another word: the model itself. */
 enum { FORMS = FUSE_FASTEST };

@@ -161,8 +161,9 @@ const char *widths_refuse(const Model *m, const Schedule *s)
     if (s->async && m->train.clip != 0 && !m->train.clip_each)
         return "with plan.widths no norm of the whole gradient goes from step to step; set train.clip_scope: parameter, or "
                "train.clip_norm: 0";
-    if (s->async && circle(&m->plan))
-        return circle(&m->plan);
+    const char *waits = s->async ? circle(&m->plan) : NULL;
+    if (waits)
+        return waits;
     if (m->plan.chunks > 1 || m->plan.map.n)
         return "with plan.widths a device has one chunk; delete plan.chunks and plan.map";
     if (m->train.shard)

@@ -185,3 +185,11 @@ const Made *net_made(const Net *g, int value)
     int line = value < 0 ? -1 : g->value.at[value].line;
     return line < 0 ? NULL : &g->line.at[line];
 }
+
+int net_last(const NetNames *names, const char *name)
+{
+    for (int i = names->n - 1; i >= 0; i--)
+        if (!strcmp(names->at[i].name, name))
+            return names->at[i].value;
+    return -1;
+}

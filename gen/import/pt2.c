@@ -83,14 +83,6 @@ static void each(Pt2Reader *r, JsonPart list, void (*take)(Pt2Reader *r, JsonPar
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------------- */
 
-int net_last(const NetNames *names, const char *name)
-{
-    for (int i = names->n - 1; i >= 0; i--)
-        if (!strcmp(names->at[i].name, name))
-            return names->at[i].value;
-    return -1;
-}
-
 int net_named(const Net *g, const char *name)
 {
     for (int i = 0; i < g->value.n; i++)

@@ -48,7 +48,6 @@ typedef struct {
     Verdict why;                /* of that plan */
     Plan *best;                 /* NULL: nothing fits yet */
     Proof proof;                /* of it; without one, what the planner said */
-    Ns least;                   /* proven before it was planned; 0: nobody asked */
     Plan *failed;               /* the plan that says what is missing */
     int next;                   /* the remedy at hand */
     bool done;                  /* nothing is left to try, or it was finished elsewhere */
