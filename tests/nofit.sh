@@ -141,6 +141,8 @@ not_slower() {      # SMALL LARGE MODEL OPTION...: the plan of the larger limit 
 }
 not_slower 2421493KiB 2458557KiB examples/vgg16.yaml --devices devices/a100-40gb.yaml --stages 2 --schedule v-half \
     --set train.batch.micro=1 --set train.batch.global=8
+not_slower 3213MiB 3321MiB examples/gpt2-355m.yaml -D L=8 --devices devices/rtx2080ti.yaml --stages 3 --schedule 1f1b-split \
+    --set train.batch.micro=4 --set train.batch.global=24
 sed 's/, tie: [a-z_.]*//' examples/t5-small.yaml >"$tmp/untied.yaml"
 not_slower 1700MiB 1800MiB "$tmp/untied.yaml" -D L=4 --devices devices/rtx2080ti.yaml --stages 4 --schedule zb-v \
     --set train.batch.micro=1 --set train.batch.global=16

@@ -137,8 +137,7 @@ void ask_rivals(Candidate *k)
     }
 }
 
-/* The next of a ladder that all limits have: steps/2 to steps - 1 times a power of two. */
-static Bytes rung_below(Bytes limit, int steps)
+Bytes rung_below(Bytes limit, int steps)
 {
     Bytes unit = 1;
     if (limit < 1)
@@ -178,7 +177,7 @@ static bool try_targets(Candidate *k, const Bytes *target, int part)
     return with.first->chunk.n > 0;
 }
 
-static Bytes largest_arena(const Plan *p)
+Bytes largest_arena(const Plan *p)
 {
     Bytes most = 0;
     for (int d = 0; d < p->devices; d++)

@@ -69,6 +69,9 @@ Proof below_step(Proof known, const Plan *p);       /* known of the cheapest fat
 /* Is p, laid out in full, likely to be better than best: faster, or as fast with less alive?  Either may be NULL. */
 bool promises(const Plan *p, const Plan *best);
 
+/* The next of a ladder that all limits have: steps/2 to steps - 1 times a power of two. */
+Bytes rung_below(Bytes limit, int steps);
+Bytes largest_arena(const Plan *p);                 /* of its devices */
 /* Every pass once under target limits, one a stage. */
 Plan *pass(const Candidate *k, const Ask *ask, const Bytes *limit, Verdict *why);
 /* The same; copies to the host are priced on the safe side, so a planner without a plan is asked again under larger limits,
