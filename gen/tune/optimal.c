@@ -296,25 +296,26 @@ static Starts starts_of(OptimalTuner *x, const Plans *from)
     return all;
 }
 
-/* Better lists from these, in rooms that shrink until the better ones fit.  False: these do not fit. */
-static bool improve(OptimalTuner *x, const Start *s, int64_t steps)
+/* Better lists from these, in rooms that shrink until the better ones fit; a round of it takes `part` of the steps. */
+static void improve(OptimalTuner *x, const Start *s, int64_t part, int64_t *steps)
 {
     memcpy(x->joint, s->joint, (size_t)x->chunks);
     if (!judge(x, s->list))
-        return false;
+        return;
     for (int d = 0; d < x->n; d++)
         x->room[d] = x->whole[d] - x->need[d] + jobshop_peak(&x->jobshop, s->list, d);
     for (int round = 0; round < ROUNDS; round++) {
         Ints *list = alloc(sizeof *list * (size_t)x->n);
         for (int d = 0; d < x->n; d++)
             APPEND(&list[d], s->list[d]);
-        int64_t left = steps / ROUNDS;
-        if (!jobshop_improve(&x->jobshop, list, &left) || judge(x, list))
+        int64_t left = part;
+        bool other = jobshop_improve(&x->jobshop, list, &left);
+        *steps -= part - left;
+        if (!other || judge(x, list))
             break;
         for (int d = 0; d < x->n; d++)
             x->room[d] -= x->need[d] > x->whole[d] ? x->need[d] - x->whole[d] : 0;
     }
-    return true;
 }
 
 const Actions *lists_of(const Plan *p, const Bytes *limit, const Plans *from)
@@ -326,8 +327,9 @@ const Actions *lists_of(const Plan *p, const Bytes *limit, const Plans *from)
     open_shop(x);
     Starts all = starts_of(x, from);
     int64_t steps = min_of(OPTIMAL_STEPS, (int64_t)OPTIMAL_MOVES * JOBSHOP_KINDS * x->m * x->chunks);
-    for (int i = 0, fit = 0; i < all.n && fit < ROUNDS; i++)
-        fit += improve(x, &all.at[i], steps / ROUNDS);
+    const int64_t part = steps / (ROUNDS * ROUNDS);
+    for (int i = 0; i < all.n && steps > 0; i++)
+        improve(x, &all.at[i], part, &steps);
     return x->best;
 }
 
