@@ -15,6 +15,13 @@ sum=$(sha256sum MANIFEST | cut -d ' ' -f 1)
 expect "dpgen prints the sum of MANIFEST" grep -q "MANIFEST has SHA-256 $sum" "$tmp/out"
 expect "the licence" cmp LICENSE "$root/LICENSE"
 
+# blank NAME FOLDER: no two blank lines follow each other in what is written for the job
+blank() {
+    said=$(awk 'FNR > 1 && last == "" && $0 == "" { print FILENAME ":" FNR } { last = $0 }' "$2"/*.[ch] "$2/Makefile" "$2/README")
+    if [ "$said" ]; then fault "$1: two blank lines:" $said; else pass; fi
+}
+blank "two stages" .
+
 strict() { env -u WERROR make -n -B "$@" | grep -c -e -Werror; }
 if [ "$(strict)" = 0 ] && [ "$(strict WERROR=1)" -gt 20 ]; then pass; else fault "-Werror: $(strict), $(strict WERROR=1)"; fi
 
@@ -79,6 +86,7 @@ for options in "--schedule 2bw" "--pace" "--replicas 2 --stages 1 --set train.ba
     rm -rf "$tmp/few"
     if ./dpgen examples/bytes-gpt.yaml $options --estimate -o "$tmp/few" >"$tmp/out" 2>"$tmp/said"; then
         parts "$options" "$tmp/few"
+        blank "$options" "$tmp/few"
     else fault "$options: $(cat "$tmp/said")"; fi
 done
 # Kernels for convolutions of single channels come along with a job that has some
