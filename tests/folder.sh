@@ -15,10 +15,11 @@ sum=$(sha256sum MANIFEST | cut -d ' ' -f 1)
 expect "dpgen prints the sum of MANIFEST" grep -q "MANIFEST has SHA-256 $sum" "$tmp/out"
 expect "the licence" cmp LICENSE "$root/LICENSE"
 
-# blank NAME FOLDER: no two blank lines follow each other in what is written for the job
+# blank NAME FOLDER: in what is written for the job no line ends in a blank, and no two blank lines follow each other
 blank() {
-    said=$(awk 'FNR > 1 && last == "" && $0 == "" { print FILENAME ":" FNR } { last = $0 }' "$2"/*.[ch] "$2/Makefile" "$2/README")
-    if [ "$said" ]; then fault "$1: two blank lines:" $said; else pass; fi
+    said=$(cd "$2" && awk 'FNR > 1 && last == "" && $0 == "" || / $/ { print FILENAME ":" FNR } { last = $0 }' \
+        *.[ch] Makefile README)
+    if [ "$said" ]; then fault "$1: blanks: $(echo $said)"; else pass; fi
 }
 blank "two stages" .
 
