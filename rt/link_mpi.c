@@ -147,7 +147,7 @@ int link_connect(Link *l, const Job *job)
         quit(l, STATUS_RUN, "no memory for the transport");
     check(l, MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, l->wire.all), "MPI_Allgather");
     for (int s = 0; s < stages && status == DONE && l->wire.rank == 0; s++)
-        if (all[s].order != mine.order)
+        if (all[s].one != mine.one)
             status = complain(STATUS_MACHINE, "rank %d, on %s, has another byte order than rank 0, on %s, and messages are not "
                               "turned; take machines of one order", s, link_host(l, s), link_host(l, 0));
         else if (memcmp(&all[s], &mine, sizeof mine) != 0)

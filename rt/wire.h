@@ -97,10 +97,10 @@ static inline void wire_share(Wire *w, Stage *st, const void *mine, void *all, s
 }
 
 /* What all ranks have alike: messages are bytes that nobody turns, and the plan says what they are. */
-typedef struct { int order; char plan[64]; } WireCard;
+typedef struct { int one; char plan[64]; } WireCard;        /* one: 1, as this machine writes it */
 static inline WireCard wire_card(const char *plan)
 {
-    WireCard card = {.order = 1};
+    WireCard card = {.one = 1};
     for (int i = 0; i < (int)sizeof card.plan && plan[i]; i++)
         card.plan[i] = plan[i];
     return card;

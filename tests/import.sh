@@ -371,8 +371,8 @@ wrong "its default" "\^ 'num_key_value_heads' is 8 where it is absent$" "$absent
 wrong "images that patches do not fill" "'image_size' and 'patch_size' make no model: '(S/P)\*(S/P)+1' is not an integer" \
     's/"image_size": 8/"image_size": 9/' vit
 dense='s/"first_k_dense_replace": 1/"first_k_dense_replace": 9/'
-wrong "layers without experts" "error: 'first_k_dense_replace' and 'num_hidden_layers' make no model: weights.each: no parameter is \
-named '\*.experts.gate_proj.weight'" "$dense" deepseek_v3
+wrong "layers without experts" "error: 'first_k_dense_replace' and 'num_hidden_layers' make no model: weights.each: no \
+parameter is named '\*.experts.gate_proj.weight'" "$dense" deepseek_v3
 wrong "how many layers" "\^ 'num_hidden_layers' is 2 in line [0-9]*$" "$dense" deepseek_v3
 cp "$tmp/gpt2.bin" "$tmp/five.bin"
 printf '\005' | dd of="$tmp/five.bin" bs=1 seek=20 conv=notrunc 2>"$tmp/dd"

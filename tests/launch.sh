@@ -56,7 +56,7 @@ two() (
     set -- --no-checkpoint --data "$data" --steps 1
     timeout 60 $start "$first" "$@" : -n 1 "$second" "$@"
 )
-mkdir "$tmp/rt" && cp rt/link_mpi.c "$tmp/rt" && sed 's/{.order = 1}/{.order = 1 << 24}/' rt/wire.h >"$tmp/rt/wire.h"
+mkdir "$tmp/rt" && cp rt/link_mpi.c "$tmp/rt" && sed 's/{.one = 1}/{.one = 1 << 24}/' rt/wire.h >"$tmp/rt/wire.h"
 for mpi in $all; do
     [ -x "$tmp/$mpi/job" ] || continue
     use_portable

@@ -22,7 +22,7 @@ for j in xor digits; do
 done
 mkdir "$tmp/turned" "$tmp/other"
 cp -r "$tmp/digits" "$tmp/xor" "$tmp/turned"
-sed -i 's/{.order = 1}/{.order = 1 << 24}/' "$tmp/turned/digits/digits.c"
+sed -i 's/{.one = 1}/{.one = 1 << 24}/' "$tmp/turned/digits/digits.c"
 library "$tmp/other/digits" digits --stages 2 --set plan.transport=mpi --schedule zb-h1
 cp -r "$tmp/xor" "$tmp/other"
 $cc $strict -ffp-contract=off -I"$tmp/alone" -Iexamples/library -o "$tmp/one" tests/library.c "$examples/digits.c" \
