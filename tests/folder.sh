@@ -96,6 +96,10 @@ for job in "mobilenetv2 rt/op/depthwise.c" "resnet18 rt/op/without/depthwise.c";
     if ./dpgen examples/${job% *}.yaml --estimate -o "$tmp/few" >"$tmp/out" 2>"$tmp/said"; then
         got=$(cd "$tmp/few" && find rt -name depthwise.c)
         if [ "$got" = "${job#* }" ]; then pass; else fault "${job% *}: $got, not ${job#* }"; fi
+        columns=$(sed -n '/^\/\* Offsets/,$s/ = 0x.*//p' "$tmp/few/stage0.h" | awk '{ print length }' | sort -u | wc -l)
+        if [ "$columns" = 1 ]; then pass; else fault "${job% *}: offsets in $columns columns"; fi
+        key=$(grep -c "'key " "$tmp/few/Makefile")
+        if [ "$key" = 1 ]; then pass; else fault "${job% *}: the numeric key stands $key times in the Makefile"; fi
     else fault "${job% *}: $(cat "$tmp/said")"; fi
 done
 finish
