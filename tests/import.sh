@@ -333,6 +333,11 @@ wrong "a mistyped type" "model type .lama. is not known" 's/"model_type": "llama
 wrong "no width" "there is no .hidden_size." '/"hidden_size"/d'
 wrong "a width that is a word" "hidden_size: a number is expected" 's/"hidden_size": 24/"hidden_size": "24"/'
 
+for factor in '{"a": 1}' '[2]' '"hidden_size"' true null; do
+    wrong "a factor $factor" "short_factor: a list of numbers is expected" "/short_factor/{n;s/1.0/$factor/}" phi3-short
+done
+wrong "no list of factors" "short_factor: a list of numbers is expected" \
+    '/short_factor/,/\]/c\"short_factor": 1,' phi3-short
 wrong "a width below 0" "config.json:12:18: error: hidden_size: 1 to 2147483647 is expected, not -24" \
     's/"hidden_size": 24/"hidden_size": -24/'
 wrong "no heads" "num_attention_heads: 1 to 2147483647 is expected, not 0" \
