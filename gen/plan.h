@@ -103,7 +103,6 @@ typedef struct {                /* a range of the arena of one device, in one or
     int tensor, state;          /* lower: one of them; both -1: scratch */
     int pipeline;               /* lower: a state: pipeline of the replica that uses it */
     Origin origin;              /* lower */
-    int peer;                   /* lower: RECEIVED state: from which device; else -1 */
     When birth, death;          /* lower */
     int pool;                   /* lower, then mem: -1: not pooled */
     int op;                     /* lower: scratch: its operator */

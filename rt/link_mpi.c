@@ -137,25 +137,20 @@ const char *link_host(const Link *l, int stage)
     return l->host + stage * HOST;
 }
 
-/* Messages are bytes that nobody turns, and a plan says what they are: neither another order nor another plan is let in. */
 int link_connect(Link *l, const Job *job)
 {
-    enum { ORDER = sizeof(int), EACH = 80 };
-    const int order = 1;
+    const WireCard mine = wire_card(job->plan);
     int stages = 0, status = DONE;
-    char mine[EACH] = "";
     check(l, MPI_Comm_size(l->wire.all, &stages), "MPI_Comm_size");
-    char *all = calloc((size_t)stages, EACH);
+    WireCard *all = calloc((size_t)stages, sizeof *all);
     if (!all)
         quit(l, STATUS_RUN, "no memory for the transport");
-    memcpy(mine, &order, ORDER);
-    snprintf(mine + ORDER, EACH - ORDER, "%s", job->plan);
-    check(l, MPI_Allgather(mine, EACH, MPI_BYTE, all, EACH, MPI_BYTE, l->wire.all), "MPI_Allgather");
+    check(l, MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all, sizeof mine, MPI_BYTE, l->wire.all), "MPI_Allgather");
     for (int s = 0; s < stages && status == DONE && l->wire.rank == 0; s++)
-        if (memcmp(all + s * EACH, mine, ORDER) != 0)
+        if (all[s].one != mine.one)
             status = complain(STATUS_MACHINE, "rank %d, on %s, has another byte order than rank 0, on %s, and messages are not "
                               "turned; take machines of one order", s, link_host(l, s), link_host(l, 0));
-        else if (memcmp(all + s * EACH, mine, EACH) != 0)
+        else if (memcmp(&all[s], &mine, sizeof mine) != 0)
             status = complain(STATUS_USAGE, "rank %d, on %s, runs another plan than rank 0, on %s; give all ranks one folder",
                               s, link_host(l, s), link_host(l, 0));
     free(all);

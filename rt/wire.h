@@ -96,6 +96,16 @@ static inline void wire_share(Wire *w, Stage *st, const void *mine, void *all, s
     wire_poll(st, w, &request, &status, "an exchange between all stages failed");
 }
 
+/* What all ranks have alike: messages are bytes that nobody turns, and the plan says what they are. */
+typedef struct { int one; char plan[64]; } WireCard;        /* one: 1, as this machine writes it */
+static inline WireCard wire_card(const char *plan)
+{
+    WireCard card = {.one = 1};
+    for (int i = 0; i < (int)sizeof card.plan && plan[i]; i++)
+        card.plan[i] = plan[i];
+    return card;
+}
+
 /* The stage that a rank does; of: by stage its rank, NULL: its own number. */
 static inline int wire_stage(int rank, int stages, const int *of)
 {

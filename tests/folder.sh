@@ -15,6 +15,14 @@ sum=$(sha256sum MANIFEST | cut -d ' ' -f 1)
 expect "dpgen prints the sum of MANIFEST" grep -q "MANIFEST has SHA-256 $sum" "$tmp/out"
 expect "the licence" cmp LICENSE "$root/LICENSE"
 
+# blank NAME FOLDER: in what is written for the job no line ends in a blank, and no two blank lines follow each other
+blank() {
+    said=$(cd "$2" && awk 'FNR > 1 && last == "" && $0 == "" || / $/ { print FILENAME ":" FNR } { last = $0 }' \
+        *.[ch] Makefile README)
+    if [ "$said" ]; then fault "$1: blanks: $(echo $said)"; else pass; fi
+}
+blank "two stages" .
+
 strict() { env -u WERROR make -n -B "$@" | grep -c -e -Werror; }
 if [ "$(strict)" = 0 ] && [ "$(strict WERROR=1)" -gt 20 ]; then pass; else fault "-Werror: $(strict), $(strict WERROR=1)"; fi
 
@@ -79,6 +87,7 @@ for options in "--schedule 2bw" "--pace" "--replicas 2 --stages 1 --set train.ba
     rm -rf "$tmp/few"
     if ./dpgen examples/bytes-gpt.yaml $options --estimate -o "$tmp/few" >"$tmp/out" 2>"$tmp/said"; then
         parts "$options" "$tmp/few"
+        blank "$options" "$tmp/few"
     else fault "$options: $(cat "$tmp/said")"; fi
 done
 # Kernels for convolutions of single channels come along with a job that has some
@@ -87,6 +96,10 @@ for job in "mobilenetv2 rt/op/depthwise.c" "resnet18 rt/op/without/depthwise.c";
     if ./dpgen examples/${job% *}.yaml --estimate -o "$tmp/few" >"$tmp/out" 2>"$tmp/said"; then
         got=$(cd "$tmp/few" && find rt -name depthwise.c)
         if [ "$got" = "${job#* }" ]; then pass; else fault "${job% *}: $got, not ${job#* }"; fi
+        columns=$(sed -n '/^\/\* Offsets/,$s/ = 0x.*//p' "$tmp/few/stage0.h" | awk '{ print length }' | sort -u | wc -l)
+        if [ "$columns" = 1 ]; then pass; else fault "${job% *}: offsets in $columns columns"; fi
+        key=$(grep -c "'key " "$tmp/few/Makefile")
+        if [ "$key" = 1 ]; then pass; else fault "${job% *}: the numeric key stands $key times in the Makefile"; fi
     else fault "${job% *}: $(cat "$tmp/said")"; fi
 done
 finish

@@ -333,6 +333,11 @@ wrong "a mistyped type" "model type .lama. is not known" 's/"model_type": "llama
 wrong "no width" "there is no .hidden_size." '/"hidden_size"/d'
 wrong "a width that is a word" "hidden_size: a number is expected" 's/"hidden_size": 24/"hidden_size": "24"/'
 
+for factor in '{"a": 1}' '[2]' '"hidden_size"' true null; do
+    wrong "a factor $factor" "short_factor: a list of numbers is expected" "/short_factor/{n;s/1.0/$factor/}" phi3-short
+done
+wrong "no list of factors" "short_factor: a list of numbers is expected" \
+    '/short_factor/,/\]/c\"short_factor": 1,' phi3-short
 wrong "a width below 0" "config.json:12:18: error: hidden_size: 1 to 2147483647 is expected, not -24" \
     's/"hidden_size": 24/"hidden_size": -24/'
 wrong "no heads" "num_attention_heads: 1 to 2147483647 is expected, not 0" \
@@ -370,10 +375,10 @@ wrong "a key that is absent" ":26: error: 'num_attention_heads' and 'num_key_val
 wrong "its default" "\^ 'num_key_value_heads' is 8 where it is absent$" "$absent" mistral
 wrong "images that patches do not fill" "'image_size' and 'patch_size' make no model: '(S/P)\*(S/P)+1' is not an integer" \
     's/"image_size": 8/"image_size": 9/' vit
-wrong "a line without a key" "config.json:1:1: error: these keys make no model: weights.each: no parameter is named" \
-    's/"first_k_dense_replace": 1/"first_k_dense_replace": 9/' deepseek_v3
-wrong "that line" '\^ in line [0-9]* of the model file: "\*.experts.gate_proj.weight": ' \
-    's/"first_k_dense_replace": 1/"first_k_dense_replace": 9/' deepseek_v3
+dense='s/"first_k_dense_replace": 1/"first_k_dense_replace": 9/'
+wrong "layers without experts" "error: 'first_k_dense_replace' and 'num_hidden_layers' make no model: weights.each: no \
+parameter is named '\*.experts.gate_proj.weight'" "$dense" deepseek_v3
+wrong "how many layers" "\^ 'num_hidden_layers' is 2 in line [0-9]*$" "$dense" deepseek_v3
 cp "$tmp/gpt2.bin" "$tmp/five.bin"
 printf '\005' | dd of="$tmp/five.bin" bs=1 seek=20 conv=notrunc 2>"$tmp/dd"
 refuse "five heads of llm.c" 3 "five.bin: no model file can be made of it: .*: width 24 is not divisible by 5 heads" \

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # --library over MPI: two jobs of two stages in one program of two ranks, with each MPI that is here.  They have the hash of a
-# library of one stage; what one rank refuses, all refuse; messages of the program stay its own.
+# library of one stage; what one rank refuses, all refuse; messages of the program stay its own.  Ranks of two plans, and of
+# two byte orders, are refused.
 . "$(dirname "$0")/lib.sh"
 need dpgen dpgen-verify
 use_portable
@@ -19,6 +20,11 @@ for j in xor digits; do
     library "$tmp/$j" $j --stages 2 --set plan.transport=mpi
     library "$tmp/alone/$j" $j
 done
+mkdir "$tmp/turned" "$tmp/other"
+cp -r "$tmp/digits" "$tmp/xor" "$tmp/turned"
+sed -i 's/{.one = 1}/{.one = 1 << 24}/' "$tmp/turned/digits/digits.c"
+library "$tmp/other/digits" digits --stages 2 --set plan.transport=mpi --schedule zb-h1
+cp -r "$tmp/xor" "$tmp/other"
 $cc $strict -ffp-contract=off -I"$tmp/alone" -Iexamples/library -o "$tmp/one" tests/library.c "$examples/digits.c" \
     "$tmp/alone/xor/xor.c" "$tmp/alone/digits/digits.c" -lm || fault "one stage"
 want=$("$tmp/one" turn 60)
@@ -27,12 +33,20 @@ open_input
 for mpi in $(mpis); do
     case $mpi in here) mpicc=mpicc ;; *) mpicc=mpicc.$mpi ;; esac
     start_mpi $mpi 2
-    expect "two libraries, $mpi" $mpicc $strict -ffp-contract=off -fno-math-errno -I"$tmp" -Iexamples/library -o "$tmp/two" \
-        tests/library_mpi.c "$examples/digits.c" "$tmp/xor/xor.c" "$tmp/digits/digits.c" -lm
+    for of in . other turned; do
+        expect "two libraries, $mpi" $mpicc $strict -ffp-contract=off -fno-math-errno -I"$tmp/$of" -Iexamples/library \
+            -o "$tmp/$of/two" tests/library_mpi.c "$examples/digits.c" "$tmp/$of/xor/xor.c" "$tmp/$of/digits/digits.c" -lm
+    done
     got=$(timeout 100 $start "$tmp/two" 60 2>"$tmp/said")
     status=$?
     if [ "$got" = "$want" ] && [ $status = 0 ] && [ -n "$want" ]; then pass
     else fault "$mpi: status $status: $got, not $want: $(head -n 1 "$tmp/said")"; fi
+    start_mpi $mpi 1
+    for of in other turned; do
+        timeout 100 $start "$tmp/two" 60 : -n 1 "$tmp/$of/two" 60 >"$tmp/said" 2>&1
+        said=$(grep -c "open: .*it is a library of another plan or byte order" "$tmp/said")
+        if [ "$said" -ge 1 ]; then pass; else fault "$mpi, $of: $(head -n 1 "$tmp/said")"; fi
+    done
 done
 if command -v mpicc >/dev/null; then
     expect "the Makefile of the folder" make -s -C "$tmp/xor" WERROR=1 OPTIMISE=-O1

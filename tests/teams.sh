@@ -57,6 +57,24 @@ for t in 2 4 8; do
     done
 done
 
+# A norm of each of 16 heads sums 208 rows in 8 blocks of 26, and a part of 13 rows has 2 of them: it is whole beside attention.
+# Both remedies help
+everywhere() {
+    ./dpgen plan --estimate --stages 1 --planner even --set plan.tensor=2 --set train.blocks=8 --set plan.positions="$@"
+}
+qwen="$root/examples/qwen3-0.6b.yaml -D"
+refuse "a whole norm, then heads" 3 "model.layers.0.self_attn.q_norm is whole: its sum over 208 rows has other blocks than the \
+13 that are cut, and each device has a part of model.layers.0.rotary" everywhere everywhere $qwen T=13
+expect "divided rows" everywhere divided $qwen T=13
+expect "rows that the blocks divide" everywhere everywhere $qwen T=16
+sed '/[qk]_norm/d; s/softcap: cap}/&\n        - {op: RMSNorm, name: behind, width: W}/' "$models/language.yaml" \
+    >"$tmp/behind.yaml"
+refuse "heads, then a whole norm" 3 "model.layers.0.behind is whole: .* 120 rows .* 20 that are cut, and each device has a \
+part of model.layers.0.attention" everywhere everywhere "$tmp/behind.yaml"
+# 30 columns are uneven parts in 8 blocks, which an operator of elements does not know
+refuse "uneven elements" 3 "embed_tokens: n of softcap is 30, no multiple of 8" everywhere divided \
+    "$models/language.yaml" -D V=30
+
 # of 26 rows, which the blocks do not divide: the mean of the devices
 is "rows that are not even" "$(awk -v norms=$(bytes 4 0 0 0 $((3 * layer + table)) 19) 'BEGIN {
     print norms + 4 * ((13 + 14) * 4 * 26 * 32 * 3 / 4 + (4 * 26 * 32 + 12 * 26 + 7 * 8 * 32) * 2) }')" \

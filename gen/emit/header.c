@@ -48,10 +48,12 @@ static const char *life_of(const Stager *w, const Buf *x)
     return strf("%s%s", role[w->p->g->state.at[x->state].kind], x->origin == RECEIVED ? ", owned by another stage" : "");
 }
 
+enum { WIDE = 28, WIDEST = 52 };       /* columns of names */
+
 /* Its row stands behind an offset, or where that is too long, below it. */
-static void print_place(FILE *f, const char *name, Bytes offset, const char *comma, const char *row)
+static void print_place(FILE *f, int wide, const char *name, Bytes offset, const char *comma, const char *row)
 {
-    const char *text = strf("    %-28s = 0x%08" PRIx64 "%s", name, (uint64_t)offset, comma);
+    const char *text = strf("    %-*s = 0x%08" PRIx64 "%s", wide, name, (uint64_t)offset, comma);
     bool fits = strlen(text) + strlen(row) + 8 <= EMIT_COLUMNS;
     fprintf(f, "%s%s/* %s */\n", text, fits ? "  " : "\n        ", row);
 }
@@ -118,7 +120,7 @@ static void print_hosts(const Stager *w, FILE *f)
     fprintf(f, "\n/* Offsets in the host's %s, %" PRId64 " bytes; the lower bound is %" PRId64 ".  Owned from the begin of "
             "the way out to the end of the way in. */\nstatic const size_t\n", p->m->plan.disk ? "file" : "memory", d->host,
             d->host_bound);
-    fprintf(f, "    %-28s = 0x%08" PRIx64 ",\n", "host_bytes", (uint64_t)d->host);
+    fprintf(f, "    %-*s = 0x%08" PRIx64 ",\n", WIDE, "host_bytes", (uint64_t)d->host);
     for (int i = 0; i <= last; i++) {
         if (!w->host[i])
             continue;
@@ -126,8 +128,9 @@ static void print_hosts(const Stager *w, FILE *f)
         const Tensor *t = &p->g->tensor.at[x->tensor];
         Buf as = {.tensor = x->tensor, .state = -1};
         const char *slots = x->count > 1 ? strf(", slots %s", w->host[i]) : "";
-        print_place(f, w->host[i], x->offset, i < last ? "," : ";", strf("%10" PRId64 "  %s [%s]  [%d,%d]  out to fetch%s",
-                    x->bytes, type_name(t->type), stage_shape(w, &as, &t->shape), x->first, x->last, slots));
+        print_place(f, WIDE, w->host[i], x->offset, i < last ? "," : ";",
+                    strf("%10" PRId64 "  %s [%s]  [%d,%d]  out to fetch%s", x->bytes, type_name(t->type),
+                         stage_shape(w, &as, &t->shape), x->first, x->last, slots));
     }
     for (int i = 0; i <= last; i++) {
         if (!w->host[i] || p->host.at[i].count < 2)
@@ -181,20 +184,23 @@ void header_print(Stager *w, FILE *f)
     handles_print(w, f);
     print_pools(w, f);
     VEC(HeaderLine) list = {0};
+    int wide = WIDE;
+    for (int b = 0; b < w->p->buf.n; b++)
+        wide = w->buf[b] ? (int)max_of(wide, min_of((int64_t)strlen(w->buf[b]), WIDEST)) : wide;
     for (int b = 0; b < w->p->buf.n; b++)
         if (w->buf[b])
             *PUSH(&list) = (HeaderLine){slots_offset(w, b), w->p->buf.at[b].first, b};
     SORT(list.at, list.n, by_address);
     Bytes arena = w->p->dev.at[w->device].arena;
     fprintf(f, "\n/* Offsets in the arena, %" PRId64 " bytes.\n"
-            " *  name                           offset               bytes  type shape  owned [first,last] call  "
-            "from when to when */\nstatic const size_t\n", arena);
-    fprintf(f, "    %-28s = 0x%08" PRIx64 ",\n", "arena_bytes", (uint64_t)arena);
+            " *  %-*s   offset               bytes  type shape  owned [first,last] call  "
+            "from when to when */\nstatic const size_t\n", arena, wide, "name");
+    fprintf(f, "    %-*s = 0x%08" PRIx64 ",\n", wide, "arena_bytes", (uint64_t)arena);
     for (int i = 0; i < list.n; i++) {
         int b = list.at[i].buf;
         const Buf *x = &w->p->buf.at[b];
         const char *slots = slots_pooled(w, b) ? strf(", slots %s", w->p->pool.at[x->pool].name) : "";
-        print_place(f, w->buf[b], list.at[i].at, i + 1 < list.n ? "," : ";", strf("%10" PRId64 "  %s  [%d,%d]  %s%s",
+        print_place(f, wide, w->buf[b], list.at[i].at, i + 1 < list.n ? "," : ";", strf("%10" PRId64 "  %s  [%d,%d]  %s%s",
                     x->bytes, what_of(w, x), x->first, x->last, life_of(w, x), slots));
     }
     print_hosts(w, f);

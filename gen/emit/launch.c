@@ -302,7 +302,6 @@ void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_ha
     for (int d = 0; d < p->devices; d++)
         *PUSH(&stage) = strf("stage%d", d);
     emit_wrap(f, fprintf(f, "static void (*const source[])(Stages *) = {"), 4, &stage, "};\n");
-    fprintf(f, "\n");
     if (!library) {
         files_parts(f, p, emit_mute(p, prefix) != NULL);
         fprintf(f, "\n");

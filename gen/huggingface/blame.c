@@ -139,7 +139,7 @@ static int only_present(Blame *b)
     return present;
 }
 
-static NORETURN void report(Blame *b, const char *shown)
+static NORETURN void report(Blame *b)
 {
     const int present = only_present(b), n = (int)min_of(b->found.n, MOST_KEYS);
     const char *keys = "", *others = "";
@@ -150,7 +150,7 @@ static NORETURN void report(Blame *b, const char *shown)
             others = strf("%s%s'%s' is %s%s", others, *others ? ", " : "", k->key, k->value,
                           k->node ? strf(" in line %d", k->node->loc.line) : " where it is absent");
     }
-    err(present ? b->found.at[0].node->loc : b->c->root->loc, *others ? others : shown, "%s make%s no model: %s",
+    err(present ? b->found.at[0].node->loc : b->c->root->loc, *others ? others : NULL, "%s make%s no model: %s",
         n ? keys : "these keys", n == 1 ? "s" : "", b->message);
 }
 
@@ -158,26 +158,26 @@ NORETURN void blame_text(const Config *c, const char *text, const char *message)
 {
     Blame b = {.c = c, .message = message, .seen = alloc((size_t)c->family->fields.n)};
     blame_words(&b, text, false);
-    report(&b, NULL);
+    report(&b);
 }
 
 NORETURN void blame_keys(const Config *c, const Strs *line, const Text *text, Loc at, const char *message)
 {
     Blame b = {.c = c, .line = line, .message = message};
-    const char *shown = NULL;
     for (const char *p = text->at, *end; (end = strchr(p, '\n')); p = end + 1)
         *PUSH(&b.text) = strf("%.*s", (int)(end - p), p);
     bool placed = at.line > 0 && at.line <= b.text.n && b.text.n == line->n;
-    /* A value's own name; two values at least of the line that are told, or of those behind it; all of the line. */
-    for (int round = 0; placed && round < 4 && b.found.n < (round == 2 ? 2 : 1); round++) {
+    /* A value's own name; two values at least of the line that are told, or of those behind it; all of the line; all that say
+     * which layers have which lines. */
+    for (int round = 0; placed && round < 5 && b.found.n < (round == 2 ? 2 : 1); round++) {
         b.seen = alloc((size_t)c->family->fields.n);
         b.found.n = 0;
         if (round == 0)
             blame_words(&b, named_at(&b, at), false);
-        else
+        for (int i = 0; i < b.text.n && round == 4; i++)
+            blame_words(&b, strstr(b.text.at[i], " args: ") ? line->at[i] : "", false);
+        if (round > 0 && round < 4)
             blame_line(&b, at.line - 1, round < 3, round == 2 ? alloc((size_t)b.text.n) : NULL);
     }
-    if (placed && !b.found.n)
-        shown = strf("in line %d of the model file: %s", at.line, b.text.at[at.line - 1] + strspn(b.text.at[at.line - 1], " "));
-    report(&b, shown);
+    report(&b);
 }

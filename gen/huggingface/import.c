@@ -140,6 +140,11 @@ static const char *out_of_range(const ConfigField *f, const char *text)
     return f->kind == REAL && f->otherwise && !*f->otherwise && !(x > 0) ? "more than 0" : NULL;
 }
 
+static bool is_number(const Node *n)
+{
+    return n->kind == SCALAR && !n->quoted && strspn(n->text, "+-.0123456789eE") == strlen(n->text);
+}
+
 static const char *given(Config *c, const ConfigField *f, const char *key, const Node *n)
 {
     if (f->kind == LIST_OF) {
@@ -151,10 +156,12 @@ static const char *given(Config *c, const ConfigField *f, const char *key, const
         return layers_of(c, f, key, n);
     if (f->kind == NUMBERS) {
         const char *text = "";
-        for (int i = 0; n->kind == LIST && i < n->n; i++)
-            text = strf("%s%s%s", text, i ? ", " : "",
-                        number_text(expr_float(n->at[i]->loc, n->at[i]->text, look_up, &c->values), 6));
-        return text;
+        for (int i = 0; n->kind == LIST && i < n->n && text; i++)
+            text = !is_number(n->at[i]) ? NULL : strf("%s%s%s", text, i ? ", " : "",
+                number_text(expr_float(n->at[i]->loc, n->at[i]->text, look_up, &c->values), 6));
+        if (n->kind != LIST || !text)
+            bad(n->loc, NULL, "%s: a list of numbers is expected", key);
+        return n->kind == LIST ? text : NULL;
     }
     if (f->kind == ANY)
         return "";
@@ -163,8 +170,7 @@ static const char *given(Config *c, const ConfigField *f, const char *key, const
     if (f->kind == WORD || f->kind == ONLY)
         return word_value(c, f, key, n);
     bool flag = n->kind == SCALAR && (!strcmp(n->text, "true") || !strcmp(n->text, "false"));
-    bool number = n->kind == SCALAR && !n->quoted && strspn(n->text, "+-.0123456789eE") == strlen(n->text);
-    if (f->kind == FLAG ? !flag : !number && !(f->kind == SAME && flag))
+    if (f->kind == FLAG ? !flag : !is_number(n) && !(f->kind == SAME && flag))
         bad(n->loc, NULL, "%s: %s is expected", key, f->kind == FLAG ? "true or false" : "a number");
     else if (f->kind == SAME && strcmp(n->text, value_get(&c->values, f->otherwise)))
         bad(n->loc, strf("what is done: %s", value_get(&c->values, f->otherwise)), "%s: dpgen does not do %s for model "

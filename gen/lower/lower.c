@@ -59,7 +59,7 @@ static int tensor_buf(Lower *w, int t, Origin origin)
         const char *name = strf("%s%s%s", x->name, suffix[origin], w->eval ? "_eval" : "");
         int chunk = x->op >= 0 && origin != RECEIVED ? w->p->chunk.at[x->op] : w->chunk;
         *slot = 1 + new_buf(w, (Buf){.name = name, .chunk = chunk, .eval = w->eval, .tensor = t, .state = -1,
-                                     .origin = origin, .peer = -1, .op = -1, .bytes = x->bytes});
+                                     .origin = origin, .op = -1, .bytes = x->bytes});
     }
     return *slot - 1;
 }
@@ -94,7 +94,7 @@ static int state_buf(Lower *w, int s, int way)
         *slot = 1 + new_buf(w, (Buf){.name = strf("%s%s%s", x->name, mine ? "" : "_in", more), .state = s,
             .pipeline = way, .tensor = -1,
             .chunk = x->op >= 0 && (x->kind == S_GRAD || kept) ? w->p->chunk.at[x->op] : -1,
-            .origin = mine ? MADE : RECEIVED, .peer = mine ? -1 : owner, .op = -1, .bytes = part.until - part.from,
+            .origin = mine ? MADE : RECEIVED, .op = -1, .bytes = part.until - part.from,
             .birth = passing ? AT_RECV : drops ? AT_B : AT_ALWAYS,
             .death = passing || drops || kept ? AT_U : ring ? AT_F : AT_ALWAYS});
     }
@@ -107,7 +107,7 @@ static int room_buf(Lower *w, int s)
     const State *x = &w->p->g->state.at[s];
     if (w->room[s] == 0)
         w->room[s] = 1 + new_buf(w, (Buf){.name = strf("%s_room", x->name), .state = s, .tensor = -1,
-            .chunk = w->p->chunk.at[x->op], .origin = REMADE, .peer = -1, .op = -1, .bytes = x->bytes, .birth = AT_RECV,
+            .chunk = w->p->chunk.at[x->op], .origin = REMADE, .op = -1, .bytes = x->bytes, .birth = AT_RECV,
             .death = AT_B});
     return w->room[s] - 1;
 }
@@ -122,7 +122,7 @@ static int norm_buf(Lower *w, int s, int peer)
 {
     if (w->norm_in[peer] == 0)
         w->norm_in[peer] = 1 + new_buf(w, (Buf){.name = strf("%s_in%d", w->p->g->state.at[s].name, peer), .state = s,
-            .tensor = -1, .chunk = -1, .origin = RECEIVED, .peer = peer, .op = -1, .bytes = w->p->g->state.at[s].bytes,
+            .tensor = -1, .chunk = -1, .origin = RECEIVED, .op = -1, .bytes = w->p->g->state.at[s].bytes,
             .birth = AT_RECV, .death = AT_U});
     return w->norm_in[peer] - 1;
 }
@@ -186,7 +186,7 @@ static int arg_buf(Lower *w, const Op *o, const Arg *a, bool again)
     case ARG_TMP:
         return new_buf(w, (Buf){.name = strf("%s.tmp%s%s", o->name, again ? "_r" : o->phase == PH_F ? "" : "_b",
                                              w->eval ? "_eval" : ""),
-                                .chunk = w->chunk, .eval = w->eval, .tensor = -1, .state = -1, .peer = -1,
+                                .chunk = w->chunk, .eval = w->eval, .tensor = -1, .state = -1,
                                 .op = (int)(o - w->p->g->op.at), .bytes = o->tmp});
     default:
         return -1;
@@ -331,14 +331,14 @@ static int moved_buf(Lower *w, const Action *k)
     if (kind == K_MERGE || (kind == K_RECV && !k->back && k->state >= 0 && plan_across(w->p, w->device, k))) {
         /* The buffer for another row's sum of a part of a gradient: one for each level, so that none lives longer than its
          * own.  Of a gradient that drops, that of the last level becomes the part that the row keeps. */
-        int peer = kind == K_MERGE ? k->from_device : k->peer;
         const State *x = &w->p->g->state.at[k->state];
         int *slot = &w->merge[k->tree_level * w->p->g->state.n + k->state];
         bool part = k->tree_level == plan_levels(w->p) - 1 && plan_drops(w->p, k->state);
-        const char *name = part ? strf("%s_part", x->name) : strf("%s_in%d", x->name, peer);
+        const char *name = part ? strf("%s_part", x->name)
+                         : strf("%s_in%d", x->name, kind == K_MERGE ? k->from_device : k->peer);
         if (*slot == 0)
             *slot = 1 + new_buf(w, (Buf){.name = name, .state = k->state, .tensor = -1,
-                .chunk = x->op < 0 ? -1 : w->p->chunk.at[x->op], .origin = RECEIVED, .peer = peer, .op = -1, .bytes = k->bytes,
+                .chunk = x->op < 0 ? -1 : w->p->chunk.at[x->op], .origin = RECEIVED, .op = -1, .bytes = k->bytes,
                 .birth = AT_RECV, .death = part ? AT_ALWAYS : AT_U});
         return *slot - 1;
     }

@@ -211,8 +211,9 @@ static void join(Region *r, int i, int list, int64_t outer)
         if (r->wrong)
             return;
         if (!fits) {
+            const int64_t by = r->rows && !axis_leads(&a, axis) ? r->rows : r->uneven ? r->d->blocks : parts;
             r->wrong = strf("%s of %s is %lld, no multiple of %lld", a.axis[axis].name, o->name,
-                            (long long)(size / (outer / front)), (long long)parts);
+                            (long long)(size / (outer / front)), (long long)by);
             return;
         }
         take_op(r, i, axis, outer / front);

@@ -308,7 +308,7 @@ static void refuse_whole(const Positions *p, const RowCut *cut, int i, int t, bo
     const Op *o = &p->g->op.at[i];
     const char *maker = p->g->tensor.at[t].name, *why = cut[reader ? i : p->was[t].op].why;
     err(o->loc, "plan.positions: divided, or a micro-batch of rows that train.blocks divides",
-        "plan.positions: everywhere: %s is whole%s%s, and %s wants a part of it", reader ? o->name : maker,
+        "plan.positions: everywhere: %s is whole%s%s, and each device has a part of %s", reader ? o->name : maker,
         why ? ": " : "", why ? why : "", reader ? maker : o->name);
 }
 

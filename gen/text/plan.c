@@ -95,7 +95,7 @@ static const TextField buf_fields[] = {
     F_("chunk", V_INDEX, Buf, chunk), F_("eval", V_BOOL, Buf, eval), REF_("tensor", V_REF, Buf, tensor, R_TENSOR),
     REF_("state", V_REF, Buf, state, R_STATE), F_("way", V_INT, Buf, pipeline), REF_("op", V_REF, Buf, op, R_OP),
     WORD_("origin", Buf, origin, origins, true),
-    F_("peer", V_INDEX, Buf, peer), WORD_("birth", Buf, birth, whens, false), WORD_("death", Buf, death, whens, false),
+    WORD_("birth", Buf, birth, whens, false), WORD_("death", Buf, death, whens, false),
     REF_("pool", V_REF, Buf, pool, R_POOL), F_("bytes", V_LONG, Buf, bytes), F_("offset", V_LONG, Buf, offset),
     F_("first", V_INT, Buf, first), F_("last", V_INT, Buf, last), {0}
 };

@@ -150,16 +150,14 @@ static const char *check_ranks(MPI_Comm comm, int *rank)
 
 static bool make_wire(Wire *w, MPI_Comm comm, int rank)
 {
-    char plan[64] = {0}, their[64];
-    for (int i = 0; i < (int)sizeof plan && job.plan[i]; i++)
-        plan[i] = job.plan[i];
+    const WireCard mine = wire_card(job.plan);
+    WireCard first = mine;
     if (MPI_Comm_split(comm, 0, wire_stage(rank, JOB_STAGES, job.rank), &w->all) != MPI_SUCCESS)
         return false;
     MPI_Comm_set_errhandler(w->all, MPI_ERRORS_RETURN);
-    memcpy(their, plan, sizeof plan);
     return MPI_Comm_rank(w->all, &w->rank) == MPI_SUCCESS &&
            MPI_Type_contiguous(WIRE_BLOCK, MPI_BYTE, &w->block) == MPI_SUCCESS && MPI_Type_commit(&w->block) == MPI_SUCCESS &&
-           MPI_Bcast(their, sizeof their, MPI_CHAR, 0, w->all) == MPI_SUCCESS && !memcmp(plan, their, sizeof plan);
+           MPI_Bcast(&first, sizeof first, MPI_BYTE, 0, w->all) == MPI_SUCCESS && !memcmp(&mine, &first, sizeof mine);
 }
 
 static const char *say(char *here, const char *form, ...)
@@ -173,7 +171,7 @@ static const char *say(char *here, const char *form, ...)
 
 const char *crew_open(library_job *j, const void *over, char *here)
 {
-    static const char other[] = "it is a library of another plan, or MPI has failed";
+    static const char other[] = "it is a library of another plan or byte order, or MPI has failed";
     MPI_Comm comm = *(const MPI_Comm *)over;
     char text[LIBRARY_TEXT];
     int rank = 0;
