@@ -40,8 +40,7 @@ void foreign_sort(Foreign *f);
 /* devices: sections, or NULL: 64 alike */
 Node *foreign_model(const char *path, const char *name, int64_t batch, int64_t micro, int64_t groups, const char *optimizer,
                     const char *devices);
-double foreign_decimal(Loc at, const char *what, const char *text, size_t n);       /* not negative; fails: err() */
-double foreign_number(const Node *n, const char *what, double most);                /* the same of a file in YAML */
+double foreign_number(const Node *n, const char *what, double most);                /* not negative; fails: err() */
 bool pipeedge_is(const char *path);
 void pipeedge_read(Foreign *f, const char *path);   /* profiled/pipeedge.c */
 void tmpc_read(Foreign *f, const char *path);       /* profiled/tmpc.c: an input of Piper, unsorted */

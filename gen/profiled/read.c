@@ -44,7 +44,7 @@ typedef struct {
 
 /* ---- numbers ----------------------------------------------------------------------------------------------------- */
 
-double foreign_decimal(Loc at, const char *what, const char *text, size_t n)
+static double decimal(Loc at, const char *what, const char *text, size_t n)
 {
     bool number = n > 0;
     for (size_t i = 0, digits = 0; i < n; i++) {
@@ -63,7 +63,7 @@ double foreign_number(const Node *n, const char *what, double most)
 {
     if (n->kind != SCALAR)
         err(n->loc, "a decimal number", "%s is not a finite number", what);
-    double x = foreign_decimal(n->loc, what, n->text, strlen(n->text));
+    double x = decimal(n->loc, what, n->text, strlen(n->text));
     if (!(x <= most))
         err(n->loc, NULL, "%s is more than %.0f", what, most);
     return x;
@@ -71,7 +71,7 @@ double foreign_number(const Node *n, const char *what, double most)
 
 static Ns time_of(Loc at, const char *what, const char *text, size_t n)
 {
-    double ms = foreign_decimal(at, what, text, n);
+    double ms = decimal(at, what, text, n);
     if (!(ms <= MOST_MS))
         err(at, NULL, "%s is more than %.0f ms", what, MOST_MS);
     return (Ns)floor(ms * 1e6 + 0.5);
@@ -79,7 +79,7 @@ static Ns time_of(Loc at, const char *what, const char *text, size_t n)
 
 static Bytes size_of(Loc at, const char *what, const char *text, size_t n)
 {
-    double bytes = foreign_decimal(at, what, text, n);
+    double bytes = decimal(at, what, text, n);
     if (!(bytes <= (double)MOST_SIZE))
         err(at, NULL, "%s is more than 2^42 bytes", what);
     return (Bytes)floor(bytes + 0.5);
@@ -159,7 +159,7 @@ static void read_node(ForeignReader *x, const Record *r)
     if ((text = value_of_key(r, "params", &at)))
         n->params = size_of(at, "params", text, strlen(text));
     if ((text = value_of_key(r, "weight", &at))) {
-        double share = foreign_decimal(at, "weight", text, strlen(text));
+        double share = decimal(at, "weight", text, strlen(text));
         if (!(share <= 1))
             err(at, "a share from 0 to 1", "weight is more than all of backward");
         n->apart = share > 0;

@@ -86,18 +86,13 @@ static void choose(Live *x, int first, int last, int chunk, const int *fate)
     }
 }
 
-static bool is_weight(const Live *x, int line)
-{
-    return line >= 0 && x->g->op.at[line].phase == PH_W;
-}
-
 /* Puts weight gradients behind all others.  Operators that only they want made again stay with the others. */
 static void split(Live *x)
 {
     int late = 0;
     x->inputs = 0;
     for (int i = 0; i < x->lines; i++)
-        *(is_weight(x, x->line[i]) ? &x->weights[late++] : &x->line[x->inputs++]) = x->line[i];
+        *(x->line[i] >= 0 && x->g->op.at[x->line[i]].phase == PH_W ? &x->weights[late++] : &x->line[x->inputs++]) = x->line[i];
     for (int i = 0; i < late; i++)
         x->line[x->inputs + i] = x->weights[i];
 }

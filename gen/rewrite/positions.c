@@ -289,12 +289,6 @@ static const char *part_name(Positions *p, int t, Op *maker)
     return name;
 }
 
-/* Has each device its part of this tensor? */
-static bool by_rows(const Positions *p, const RowCut *cut, int t)
-{
-    return p->was[t].op >= 0 && cut[p->was[t].op].axis >= 0;
-}
-
 /* How an operator makes or reads a tensor; -1: nobody makes it. */
 enum { WHOLE, ROWS, HEADS };
 static int form_of(const Positions *p, const RowCut *cut, int op, int t)
@@ -398,7 +392,7 @@ bool positions(Graph *g, const Divide *d)
         p.was[t] = g->tensor.at[t];
         p.other[t] = -1;
         names_put(&p.taken, name_as_c(g->tensor.at[t].name), 0);
-        if (by_rows(&p, cut, t))
+        if (form_of(&p, cut, p.was[t].op, t) == ROWS)
             part_shape(d, &g->tensor.at[t], cut[p.was[t].op].rows);
     }
     for (int i = 0; i < g->nf; i++) {

@@ -100,15 +100,10 @@ void text_clear(const Table *t, void *to)
 
 /* ---- printing ---------------------------------------------------------------------------------------------------- */
 
-static bool is_plain(unsigned char c)
-{
-    return c > 32 && c < 127 && !strchr("%=@,\"<>&'`$", c);
-}
-
 void text_word(FILE *f, const char *text)
 {
-    for (; *text; text++)
-        fprintf(f, is_plain((unsigned char)*text) ? "%c" : "%%%02X", (unsigned char)*text);
+    for (unsigned char c; (c = (unsigned char)*text); text++)
+        fprintf(f, c > 32 && c < 127 && !strchr("%=@,\"<>&'`$", c) ? "%c" : "%%%02X", c);
 }
 
 static void print_shape(FILE *f, const Shape *s)
