@@ -31,6 +31,16 @@ for file in "$instances"/*.csv ${PACK:+"$PACK"/*.csv}; do
     expect "$name: summary behind the answer" cmp "$tmp/first" "$tmp/summary"
 done
 
+# The order of the lines changes nothing, whichever two are alike.
+printf 'id,lower,upper,size\na,0,2,4\nb,0,2,4\nc,1,3,4\nd,1,3,4\n' >"$tmp/alike.csv"
+for file in "$tmp/alike.csv" "$instances"/?.*.csv; do
+    { head -n 1 "$file"; tail -n +2 "$file" | sort -t, -k4,4 -k1,1r; } >"$tmp/shuffled.csv"
+    ./dpgen pack "$file" -o "$tmp/answer.csv" >"$tmp/said" && ./dpgen pack "$tmp/shuffled.csv" -o "$tmp/again.csv" >"$tmp/said"
+    sort "$tmp/answer.csv" >"$tmp/first" && sort "$tmp/again.csv" >"$tmp/second"
+    expect "$(basename "$file"): lines in another order" cmp "$tmp/first" "$tmp/second"
+done
+expect "D in the bytes alive at once" ./dpgen pack "$instances/D.1048576.csv" --capacity 986112
+
 small=$instances/input.12.csv
 cp "$small" "$tmp/free.csv"
 expect "least height" ./dpgen pack "$tmp/free.csv"

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static int boxed;              /* small instances that were packed in boxes */
+
 static bool clash(const Block *x, const Block *y)
 {
     return x->from < y->to && y->from < x->to && x->offset < y->offset + y->size && y->offset < x->offset + x->size;
@@ -43,6 +45,17 @@ static bool oracle(Block *b, int n, int i, Bytes height)
             return true;
     }
     return false;
+}
+
+/* A packing of boxes is one of the blocks; a capacity that is too small is never said to do. */
+static void test_boxes(Block *b, int n, Bytes least, int seed)
+{
+    int luck = 0;
+    int64_t done = 0;
+    check(!pack_boxed(b, n, least - 1, &luck, 10000, &done), "boxes fit where their blocks do not", seed);
+    for (Bytes c = least; c <= least + 2; c++)
+        if (pack_boxed(b, n, c, &luck, 10000, &done))
+            boxed++, check(all_pairs(b, n, c), "the blocks of boxes", seed);
 }
 
 /* The search itself, which is else asked only where first fit is not low enough: each way of choosing. */
@@ -79,17 +92,27 @@ static void test_small(int seed)
                         : r.answer == PACK_FITS && all_pairs(b, n, c), "capacity", seed);
     }
     test_search(b, n, least, seed);
+    test_boxes(b, n, least, seed);
     b[draw(0, n - 1)].offset = draw(-1, (int)least);
     check(!pack_fault(b, n, least) == all_pairs(b, n, least), "verify.c against all pairs", seed);
 }
 
-/* Cut [0, span) x [0, height) into n rectangles, guillotine fashion. */
-static int cut(Block *b, int n, int span, int height)
+static double area(const Block *x)
+{
+    return (double)x->size * (double)(x->to - x->from);
+}
+
+/* Cut [0, span) x [0, height) into n rectangles, guillotine fashion: each time the largest of so many that are drawn. */
+static int cut_largest(Block *b, int n, int span, int height, int of)
 {
     int count = 1;
     b[0] = (Block){0, span, height, 0};
     for (int tries = 0; count < n && tries < 1000; tries++) {
         Block *x = &b[draw(0, count - 1)];
+        for (int k = 1; k < of; k++) {
+            Block *y = &b[draw(0, count - 1)];
+            x = area(y) > area(x) ? y : x;
+        }
         if (draw(0, 1) && x->to - x->from > 1) {
             int at = draw((int)x->from + 1, (int)x->to - 1);
             b[count++] = (Block){at, x->to, x->size, 0};
@@ -101,6 +124,11 @@ static int cut(Block *b, int n, int span, int height)
         }
     }
     return count;
+}
+
+static int cut(Block *b, int n, int span, int height)
+{
+    return cut_largest(b, n, span, height, 1);
 }
 
 static void test_full(int seed)
@@ -200,18 +228,21 @@ static void test_larger(int seed)
 }
 
 /* Instances of 150 to 400 blocks, cut out of a full rectangle as planners meet them: few are missed, whatever the
- * capacity above it.  SLOW=1: 200 of them. */
-static void test_large(void)
+ * capacity above it.  of: the pieces differ in size, or are much alike.  SLOW=1: 200 of each. */
+static void test_large(int of, int count, int64_t steps)
 {
     static Block b[400];
-    static const int percent[] = {100, 102, 105};
-    int count = getenv("SLOW") && *getenv("SLOW") ? 200 : 4, missed = 0;
+    static const int percent[] = {100, 102, 105}, spans[] = {100, 400, 2000}, heights[] = {1 << 12, 1 << 20, 1 << 30};
+    int missed = 0;
     for (int seed = 1; seed <= count; seed++)
         for (int k = 0; k < 3; k++) {
             state = (uint64_t)seed * 1000;
-            int n = cut(b, draw(150, 400), draw(0, 1) ? 1000000 : 1024, 1024);
-            Bytes capacity = 1024 * percent[k] / 100;
-            if (pack_fit(b, n, capacity, 700000000).answer != PACK_FITS)
+            int n = draw(150, 400), span = draw(0, 1) ? 1000000 : 1024, height = 1024;
+            if (of > 1)
+                span = spans[draw(0, 2)], height = heights[draw(0, 2)];
+            n = cut_largest(b, n, span, height, of);
+            Bytes capacity = (Bytes)height * percent[k] / 100;
+            if (pack_fit(b, n, capacity, steps).answer != PACK_FITS)
                 missed++, fprintf(stderr, "unit_pack: instance %d of %d blocks is not packed in %d %%\n", seed, n, percent[k]);
             else
                 check(all_pairs(b, n, capacity), "a large instance", seed);
@@ -222,10 +253,12 @@ static void test_large(void)
 int main(void)
 {
     test_name = "unit_pack";
+    bool slow = getenv("SLOW") && *getenv("SLOW");
     for (int seed = 1; seed <= 600; seed++) {
         state = (uint64_t)seed;
         test_small(seed);
     }
+    check(boxed > 200, "small instances that are packed in boxes", boxed);
     for (int seed = 1; seed <= 60; seed++) {
         state = (uint64_t)seed;
         test_full(seed);
@@ -236,7 +269,8 @@ int main(void)
         state = (uint64_t)seed;
         test_larger(seed);
     }
-    test_large();
+    test_large(1, slow ? 200 : 4, 700000000);
+    test_large(4, slow ? 200 : 12, 100000000);
     test_rises();
     test_twice();
     mem_free_all();

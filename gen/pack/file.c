@@ -25,6 +25,7 @@ typedef struct {
     int width;
     VEC(Block) block;
     VEC(Name) name;
+    Name *by_id;
     Bytes sum;
 } Csv;
 
@@ -130,9 +131,9 @@ static void read_block(Csv *c, const PackFileCell *cell, int n)
 
 ORDER(by_id, Name, strcmp(x->id, y->id), order_of(x->index, y->index))
 
-static void check_ids(const Csv *c)
+static void sort_ids(Csv *c)
 {
-    Name *list = alloc(sizeof *list * (size_t)(c->name.n + 1));
+    Name *list = c->by_id = alloc(sizeof *list * (size_t)(c->name.n + 1));
     if (c->name.n)
         memcpy(list, c->name.at, sizeof *list * (size_t)c->name.n);
     SORT(list, c->name.n, by_id);
@@ -151,7 +152,7 @@ static void read_csv(Csv *c, const char *path)
     PackFileCell cell[MOST_COLUMNS];
     for (int k; (k = next_line(c, cell, MOST_COLUMNS)) > 0;)
         read_block(c, cell, k);
-    check_ids(c);
+    sort_ids(c);
 }
 
 /* A.1048576.csv: the number between two dots is the capacity; 0: there is none. */
@@ -211,15 +212,27 @@ static void print_answer(const char *path, const char *out, const Csv *c, const 
     print_summary(out ? stdout : stderr, path, c, r, capacity);
 }
 
+/* In the order of their ids: two alike have the same addresses whatever the order of the lines. */
+static Packing pack_blocks(Csv *c, Bytes capacity)
+{
+    const int n = c->block.n;
+    Block *b = alloc(sizeof *b * (size_t)(n + 1));
+    for (int i = 0; i < n; i++)
+        b[i] = c->block.at[c->by_id[i].index];
+    Packing r = pack_fit(b, n, capacity, PACK_STEPS);
+    for (int i = 0; i < n; i++)
+        c->block.at[c->by_id[i].index].offset = b[i].offset;
+    return r;
+}
+
 static int pack_file(const char *path, const char *out, Bytes capacity)
 {
     Csv c = {0};
     read_csv(&c, path);
     capacity = capacity ? capacity : capacity_in(path);
-    int64_t steps = PACK_STEPS;
     busy_with("packing");
     busy_heeds(true);
-    Packing r = capacity ? pack_fit(c.block.at, c.block.n, capacity, steps) : pack_least(c.block.at, c.block.n, steps);
+    Packing r = pack_blocks(&c, capacity);
     busy_end();
     if (capacity && r.answer == PACK_UNKNOWN && busy_stopped())
         fail(EXIT_STOPPED, "%s: interrupted: no packing in %" PRId64 " bytes was found yet; %" PRId64 " are alive at once, "

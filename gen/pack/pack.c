@@ -5,15 +5,16 @@
  * A search that goes wrong near its root does not come back in time, while another way of choosing often answers at once.  So
  * it starts again and again, each time with other luck, for 1 1 2 1 1 2 4 ... times a small number of steps (M. Luby, A.
  * Sinclair, D. Zuckerman, Optimal Speedup of Las Vegas Algorithms, 1993).  Proofs of impossible parts are kept.  The budget
- * counts steps, not seconds, and luck is a hash: the answer is the same on any machine.
+ * counts steps, not seconds, and luck is a hash: the answer is the same on any machine.  After each time the boxes of the
+ * blocks are searched, for as many steps.
  *
- * The least height lies between the live-bytes bound and first fit.  A pass asks the bound itself first, since it is often
+ * The least height lies between the live-bytes bound and first fit.  The bound itself is asked first, since it is often
  * reached, then the middle of the open interval, until none is open.
  *
  * Others search at the capacity that is asked, in the order of the file.  There a larger capacity or a shuffled file may lose a
  * packing.  Here blocks are taken in an order of their contents, and the heights that are asked never depend on the capacity:
- * a capacity only says where the passes may stop.  So whatever does for one capacity does for all above, and whatever one pass
- * finds without a capacity is found with one.  With a capacity there are more passes, each with new luck.
+ * a capacity only says where to stop.  So whatever does for one capacity does for all above, and whatever is found without a
+ * capacity is found with one.
  */
 #include "pack.h"
 #include "budgets.h"
@@ -36,10 +37,9 @@ static int by_contents(const void *a, const void *b)
     return x->size != y->size ? (x->size < y->size ? -1 : 1) : x < y ? -1 : x > y;
 }
 
-/* ---- passes ------------------------------------------------------------------------------------------------------ */
+/* ---- heights ----------------------------------------------------------------------------------------------------- */
 
-/* A pass has its own luck: the one before has fewer tries, by the steps of a command. */
-static PackAnswer search_in(Block *b, int n, Bytes capacity, int pass, int64_t most, int64_t *done)
+static PackAnswer search_in(Block *b, int n, Bytes capacity, int64_t most, int *boxes, int64_t *done)
 {
     PackSearch *w = pack_search(b, n, capacity);
     PackAnswer answer = PACK_UNKNOWN;
@@ -49,8 +49,9 @@ static PackAnswer search_in(Block *b, int n, Bytes capacity, int pass, int64_t m
         int64_t steps = LONG_STEPS;
         for (int i = k / PACK_STYLES + 1; i % 2 == 0; i /= 2)
             steps *= 2;
-        const int before = pass * (int)(PACK_STEPS / LONG_STEPS) * PACK_STYLES;
-        answer = pack_try(w, before + k, steps < end - *done ? steps : end - *done, done);
+        answer = pack_try(w, k, min_of(steps, end - *done), done);
+        if (answer == PACK_UNKNOWN && pack_boxed(b, n, capacity, boxes, min_of(steps, end - *done), done))
+            answer = PACK_FITS;
     }
     return answer;
 }
@@ -61,17 +62,17 @@ static bool settled(const Packing *r, Bytes capacity)
     return r->height <= r->bound || (capacity > 0 && (r->height <= capacity || r->bound > capacity));
 }
 
-static void pass_over(Packing *r, Block *b, int n, Bytes capacity, int pass, int64_t steps, Bytes *best)
+static void search_all(Packing *r, Block *b, int n, Bytes capacity, int64_t steps, Bytes *best)
 {
     Bytes unit = 0, open = r->bound, target = r->bound;
     for (int i = 0; i < n; i++)
         unit = number_common(unit, b[i].size);
     unit = max_of(unit, 1);
-    int64_t end = r->steps + steps;
-    while (open < r->height && !settled(r, capacity) && r->steps < end && !busy_stopped()) {
+    int boxes = 0;
+    while (open < r->height && !settled(r, capacity) && r->steps < steps && !busy_stopped()) {
         /* target, a multiple of unit: open <= it < height */
-        int64_t share = target == r->live ? steps / 4 : steps / 12, left = end - r->steps;
-        PackAnswer a = search_in(b, n, target, pass, share < left ? share : left, &r->steps);
+        int64_t share = target == r->live ? steps / 4 : steps / 12;
+        PackAnswer a = search_in(b, n, target, min_of(share, steps - r->steps), &boxes, &r->steps);
         if (a == PACK_FITS) {
             get_offsets(best, b, n);
             r->height = 0;
@@ -86,7 +87,7 @@ static void pass_over(Packing *r, Block *b, int n, Bytes capacity, int pass, int
     }
 }
 
-static Packing pack_in(Block *b, int n, Bytes capacity, int passes, int64_t steps)
+Packing pack_fit(Block *b, int n, Bytes capacity, int64_t steps)
 {
     Block **order = alloc(sizeof *order * (size_t)(n + 1)), *c = alloc(sizeof *c * (size_t)(n + 1));
     for (int i = 0; i < n; i++)
@@ -98,20 +99,14 @@ static Packing pack_in(Block *b, int n, Bytes capacity, int passes, int64_t step
     Bytes *best = alloc(sizeof *best * (size_t)(n + 1));
     get_offsets(best, c, n);
     r.bound = r.live;
-    for (int pass = 0; pass < passes; pass++)
-        pass_over(&r, c, n, capacity, pass, steps, best);
+    search_all(&r, c, n, capacity, steps, best);
     for (int i = 0; i < n; i++)
         order[i]->offset = best[i];
     r.answer = !settled(&r, capacity) ? PACK_UNKNOWN : capacity > 0 && r.bound > capacity ? PACK_CANNOT : PACK_FITS;
     return r;
 }
 
-Packing pack_fit(Block *b, int n, Bytes capacity, int64_t steps)
-{
-    return pack_in(b, n, capacity, PACK_PASSES, steps);
-}
-
 Packing pack_least(Block *b, int n, int64_t steps)
 {
-    return pack_in(b, n, 0, 1, steps);
+    return pack_fit(b, n, 0, steps);
 }

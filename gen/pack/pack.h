@@ -20,7 +20,7 @@ typedef struct {
     int64_t steps;
 } Packing;
 
-/* Offsets in a capacity.  pack_least: in the lowest height it finds, at most `capacity`, or the proof that none is. */
+/* Offsets in a capacity.  pack_least: in the lowest height it finds. */
 Packing pack_fit(Block *b, int n, Bytes capacity, int64_t steps);
 Packing pack_least(Block *b, int n, int64_t steps);
 Bytes pack_live(const Block *b, int n);             /* greedy.c */
@@ -32,6 +32,11 @@ enum { PACK_STYLES = 3 };       /* of choosing section and block: see easier() a
 typedef struct PackSearch PackSearch;
 PackSearch *pack_search(Block *b, int n, Bytes capacity);       /* offsets are written when it fits */
 PackAnswer pack_try(PackSearch *w, int luck, int64_t steps, int64_t *done);     /* from the start, another way each time */
+uint64_t pack_mix(uint64_t x);                                  /* what luck is made of */
+
+/* boxes.c: the same question of fewer, larger blocks, for so many steps.  False: neither a packing nor a proof.  luck: of
+ * the next draw, from 0 on; -1: there are not few enough. */
+bool pack_boxed(Block *b, int n, Bytes capacity, int *luck, int64_t steps, int64_t *done);
 
 int pack_command(int argc, char **argv);            /* file.c: what follows `dpgen pack`; the exit status */
 #endif

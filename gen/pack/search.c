@@ -184,7 +184,7 @@ static bool settle(PackSearch *w, Slice x)
 
 /* ---- what failed before ------------------------------------------------------------------------------------------ */
 
-static uint64_t mix(uint64_t x)         /* splitmix64 */
+uint64_t pack_mix(uint64_t x)         /* splitmix64 */
 {
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
     x = (x ^ x >> 27) * 0x94d049bb133111eb;
@@ -196,14 +196,14 @@ static Hash hash_of(const PackSearch *w, Slice x)
 {
     Hash h = {1, 1};
     for (int i = x.from; i < x.to; i++) {
-        h.a += mix((uint64_t)w->who[i] * 2 + 1);
-        h.b += mix((uint64_t)w->who[i] * 2 + 0x5851f42d4c957f2d);
+        h.a += pack_mix((uint64_t)w->who[i] * 2 + 1);
+        h.b += pack_mix((uint64_t)w->who[i] * 2 + 0x5851f42d4c957f2d);
     }
     for (int s = x.a; s <= x.b; s++)
         if (w->rest[s] > 0) {
-            uint64_t v = mix((uint64_t)w->floor[s]) + (uint64_t)s;
-            h.a += mix(v + 0x9e3779b97f4a7c15);
-            h.b += mix(v ^ 0xd1342543de82ef95);
+            uint64_t v = pack_mix((uint64_t)w->floor[s]) + (uint64_t)s;
+            h.a += pack_mix(v + 0x9e3779b97f4a7c15);
+            h.b += pack_mix(v ^ 0xd1342543de82ef95);
         }
     return h;
 }
@@ -304,7 +304,7 @@ static int64_t weight(const PackSearch *w, int j)
 {
     const Block *b = &w->block[j];
     int64_t length = w->last[j] - w->first[j] + 1;
-    int64_t favour = 1024 + (w->luck < PACK_STYLES ? 0 : (int64_t)(mix((uint64_t)w->luck << 32 | (uint64_t)j) % 1024));
+    int64_t favour = 1024 + (w->luck < PACK_STYLES ? 0 : (int64_t)(pack_mix((uint64_t)w->luck << 32 | (uint64_t)j) % 1024));
     switch (w->luck % PACK_STYLES) {
     case 0:  return b->size > INT64_MAX / 2048 ? b->size : b->size * favour;
     case 1:  return b->size > INT64_MAX / 2048 / length ? b->size : b->size * length * favour;
@@ -426,7 +426,7 @@ static PackAnswer solve(PackSearch *w, int from, int to)
         return solve_both(w, x, cut);
     PackAnswer answer = PACK_CANNOT;
     if (settle(w, x)) {
-        Hash h = hash_of(w, x), *known = &w->failed[mix(h.a) & w->mask];
+        Hash h = hash_of(w, x), *known = &w->failed[pack_mix(h.a) & w->mask];
         if (known->a != h.a || known->b != h.b) {
             w->depth++;
             answer = branch(w, x);
