@@ -282,7 +282,7 @@ static void test_largest(void)
         if (s.hole < 0)
             check(l.any == any && l.b == b, "%d: largest %lld and %lld, not %lld and %lld", i, (long long)l.b,
                   (long long)l.any, (long long)b, (long long)any);
-        check(l.at_b == size_ns(&s, l.b) && l.at_b <= 2 * l.at_best, "%d: times", i);
+        check(l.at_b == size_ns(&s, l.b) && l.at_any == size_ns(&s, l.any) && l.at_b <= 2 * l.at_best, "%d: times", i);
         for (int64_t k = l.any + 1; k <= l.any + LARGEST_AFTER && k <= MOST; k++)
             check(!size_ns(&s, k), "%d: %lld fits, above %lld", i, (long long)k, (long long)l.any);
         check(l.best >= 1 && l.at_best <= 2 * size_ns(&s, best) + 1, "%d: best %lld", i, (long long)l.best);

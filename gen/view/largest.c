@@ -63,6 +63,7 @@ Largest largest(LargestProbe probe, void *ctx, int64_t most, int64_t hint)
     l.any = rise(&x, 1);
     if (hint > l.any && good(&x, hint))
         l.any = rise(&x, hint);
+    l.at_any = ask(&x, l.any);
     for (EACH(const LargestKnown, k, x.known)) {
         bool better = l.best == 0 || k->ns < l.at_best || (k->ns == l.at_best && k->b < l.best);
         if (k->ns > 0 && better) {

@@ -11,7 +11,7 @@ typedef struct {
     int64_t b;                  /* largest that fits and is worth it: a sample takes at most twice the best; 0: none fits */
     int64_t any;                /* largest that fits */
     int64_t best;               /* of those tried, where a sample takes least */
-    Ns at_b, at_best;           /* of a thousand samples */
+    Ns at_b, at_any, at_best;   /* of a thousand samples */
     int tried;
 } Largest;
 /* ns of a thousand samples at micro-batch b; 0: it does not fit */
