@@ -297,7 +297,7 @@ sed "/name: [qkv],/d; s/q, k, v/r, r, r/; s/name: o, out: 8/&, as: w/; /as: w/r 
 one_hash "several times one tensor"
 run=$at_home cwd=
 sed 's/as: k}/&\n    - {op: RMSNorm, name: n, width: 2, as: kn}/; s/, k, v/, kn, v/' "$tmp/rows.yaml" >"$tmp/heads.yaml"
-refuse "a norm of each head" 3 'n is whole: its sum over 52 rows has other blocks than the 13 that are cut, and attention' \
+refuse "a norm of each head" 3 'n is whole: its sum over 52 rows has other blocks than the 13 that are cut, and each device' \
     ./dpgen check "$tmp/heads.yaml" --set plan.tensor=2 --set plan.positions=everywhere
 
 # ---- what a folder says of its proof ----------------------------------------------------------------------------------------
