@@ -146,6 +146,8 @@ not_slower 3213MiB 3321MiB examples/gpt2-355m.yaml -D L=8 --devices devices/rtx2
 sed 's/, tie: [a-z_.]*//' examples/t5-small.yaml >"$tmp/untied.yaml"
 not_slower 1700MiB 1800MiB "$tmp/untied.yaml" -D L=4 --devices devices/rtx2080ti.yaml --stages 4 --schedule zb-v \
     --set train.batch.micro=1 --set train.batch.global=16
+[ -z "$SLOW" ] || not_slower 2804MiB 2884MiB examples/gpt2-355m.yaml -D L=6 --devices devices/a100-40gb.yaml --stages 4 \
+    --schedule zb-v --set train.batch.micro=2 --set train.batch.global=16
 [ -z "$SLOW" ] || not_slower 2291712KiB 2314629KiB examples/vgg16.yaml --devices devices/rtx2080ti.yaml --stages 3 \
     --schedule hanayo --set train.batch.micro=4 --set train.batch.global=48
 
