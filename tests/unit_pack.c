@@ -83,7 +83,7 @@ static void test_small(int seed)
     Bytes least = 1;
     while (!oracle(b, n, 0, least))
         least++;
-    Packing r = pack_least(b, n, 1000000000);
+    Packing r = pack_fit(b, n, 0, 1000000000);
     check(r.answer == PACK_FITS && r.height == least && r.bound == least && all_pairs(b, n, least), "least height", seed);
     check(!pack_fault(b, n, least), "verify.c refuses a packing", seed);
     for (Bytes c = 1; c <= least + 2; c++) {
@@ -179,7 +179,7 @@ static void test_twice(void)
     static Block b[64], c[64];
     int n = cut(b, 40, 50, 256);
     memcpy(c, b, sizeof b);
-    Packing x = pack_least(b, n, 100000000), y = pack_least(c, n, 100000000);
+    Packing x = pack_fit(b, n, 0, 100000000), y = pack_fit(c, n, 0, 100000000);
     check(x.steps == y.steps && !memcmp(b, c, sizeof b), "the same answer twice", 0);
 }
 
@@ -218,7 +218,7 @@ static void test_larger(int seed)
     static Block b[100];
     int n = cut(b, 100, 300, 256);
     bool fits = false;
-    Packing free = pack_least(b, n, 2000000);
+    Packing free = pack_fit(b, n, 0, 2000000);
     for (Bytes c = 256; c <= 300; c += 4) {
         bool now = pack_fit(b, n, c, 2000000).answer == PACK_FITS;
         check(now || (!fits && c < free.height), "a larger capacity loses a packing", seed);

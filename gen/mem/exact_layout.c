@@ -120,7 +120,7 @@ static Packing pack(Alone *a)
     Block *block = mem_blocks(m, &n);
     if (4 * (int64_t)n * n > ALONE_STEPS)
         return none;
-    Packing r = pack_least(block, n, ALONE_STEPS);
+    Packing r = pack_fit(block, n, 0, ALONE_STEPS);
     if (r.height / ALIGN >= INT32_MAX)
         return none;
     for (int b = m->from; b < m->until; b++)

@@ -42,7 +42,7 @@ static void pack_device(Plan *p, int device)
     d->unpooled = 0;
     if (4 * (int64_t)n * n > ALONE_STEPS)
         return;
-    Packing r = pack_least(block, n, ALONE_STEPS / 4);
+    Packing r = pack_fit(block, n, 0, ALONE_STEPS / 4);
     const char *fault = pack_fault(block, n, r.height);
     if (fault)
         die("device %d: packed without pools, %s", device, fault);

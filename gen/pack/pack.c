@@ -105,8 +105,3 @@ Packing pack_fit(Block *b, int n, Bytes capacity, int64_t steps)
     r.answer = !settled(&r, capacity) ? PACK_UNKNOWN : capacity > 0 && r.bound > capacity ? PACK_CANNOT : PACK_FITS;
     return r;
 }
-
-Packing pack_least(Block *b, int n, int64_t steps)
-{
-    return pack_fit(b, n, 0, steps);
-}

@@ -14,15 +14,14 @@ typedef struct {                /* it owns size bytes at offset while from <= t 
 
 typedef enum { PACK_FITS, PACK_CANNOT, PACK_UNKNOWN } PackAnswer;
 typedef struct {
-    PackAnswer answer;          /* pack_least: FITS when proven optimal, UNKNOWN when only bounded */
+    PackAnswer answer;          /* capacity 0: FITS when proven optimal, UNKNOWN when only bounded */
     Bytes height;               /* of the offsets that were written */
     Bytes live, bound;          /* most bytes alive at once; proven lower bound, at least that */
     int64_t steps;
 } Packing;
 
-/* Offsets in a capacity.  pack_least: in the lowest height it finds. */
+/* Offsets in a capacity; 0: in the lowest height it finds. */
 Packing pack_fit(Block *b, int n, Bytes capacity, int64_t steps);
-Packing pack_least(Block *b, int n, int64_t steps);
 Bytes pack_live(const Block *b, int n);             /* greedy.c */
 Bytes pack_greedy(Block *b, int n);                 /* greedy.c: first fit, the best of several orders; the height */
 const char *pack_fault(const Block *b, int n, Bytes height);    /* verify.c: NULL, or what is wrong with the offsets */
@@ -35,7 +34,7 @@ PackAnswer pack_try(PackSearch *w, int luck, int64_t steps, int64_t *done);     
 uint64_t pack_mix(uint64_t x);                                  /* what luck is made of */
 
 /* boxes.c: the same question of fewer, larger blocks, for so many steps.  False: neither a packing nor a proof.  luck: of
- * the next draw, from 0 on; -1: there are not few enough. */
+ * the next draw, from 0 on; -1: none leaves few enough. */
 bool pack_boxed(Block *b, int n, Bytes capacity, int *luck, int64_t steps, int64_t *done);
 
 int pack_command(int argc, char **argv);            /* file.c: what follows `dpgen pack`; the exit status */

@@ -349,6 +349,23 @@ static Plan *search_least_bytes(const Options *x, const Model *m, const Ask *ask
     return best;
 }
 
+typedef struct { SearchOf *of; const Options *x; const Model *m; const Ask *ask; Plan *best, *failed; } SearchTrial;
+
+static void try_search(void *ctx)
+{
+    SearchTrial *t = ctx;
+    t->best = t->of(t->x, t->m, t->ask, &t->failed);
+}
+
+static Plan *try_quietly(SearchOf *of, const Options *x, const Model *m, const Ask *ask, Plan **failed)
+{
+    Options quiet = {.times = x->times, .from = x->from, .foreign = x->foreign};
+    SearchTrial t = {of, &quiet, m, ask, NULL, NULL};
+    bool model = diag_accepts(try_search, &t);
+    *failed = model ? t.failed : NULL;
+    return model ? t.best : NULL;
+}
+
 /* ---- smaller limits -------------------------------------------------------------------------------------------------- */
 
 /* The same model with the memory of each device on a rung of a ladder that all limits have: the next below its own, or below
@@ -365,24 +382,17 @@ static const Model *on_rung(const Model *m, Bytes most, int steps)
     return with;
 }
 
-/* May a question about less memory be asked?  A bound says whether there is anything to find; with memory to spare nothing was
- * found in 25 cases; a step that was searched as a shorter one costs too much. */
-static bool may_ask_below(const Options *x, const Model *m, const Plan *best)
-{
-    return best->proof.bound > 0 && is_full(best) && !m->plan.cuts.n && !busy_stopped() && m->plan.objective == STEP_TIME
-        && shorter(x, best->m, 1, 0) == best->m && move_is_on("below");
-}
-
-/* Previews and packing err, so the plan for less memory may be the faster one: with more of it, 1f1b-split of GPT-2 355M took
- * 9 % longer, v-half 4 %.  Limits of a ladder are asked for a faster plan: the next below what this plan takes, then coarser
- * ones.  Most are refuted at once. */
+/* Previews and packing err, so the plan for less memory may be the faster one: 1f1b-split of GPT-2 355M took 9 % longer with
+ * more of it.  Limits of a ladder are asked for a faster plan: the next below what this plan takes, then coarser ones.  Most
+ * are refuted at once.  A step that was searched as a shorter one costs too much. */
 static Plan *search_below(const Options *x, const Model *m, Plan *best)
 {
     const Plan *first = best;
-    const Model *rung = m;
+    const Model *rung = shorter(x, best->m, 1, 0) == best->m && move_is_on("below") ? m : NULL;
     Ask with = {.layouts = purse_new(NULL, SEARCH_STEPS)};
     Purse *work = purse_new(NULL, TRIES / 2 * ROW_WORK);
-    for (int steps = 64; steps >= 16 && best->step - first->proof.bound > best->step / 128 && purse_left(work); steps /= 2) {
+    for (int steps = 64; rung && steps >= 16 && best->step - first->proof.bound > best->step / 128 && purse_left(work);
+         steps /= 2) {
         rung = on_rung(rung, largest_arena(best), steps);
         void *mark = mem_mark();
         Plan *none;
@@ -398,39 +408,49 @@ static Plan *search_below(const Options *x, const Model *m, Plan *best)
         best = under_limits(p, m);
         best->proof = below_step(proof, best);
     }
-    if (best != first && x->dump)
-        dump(x, best);
     return best;
 }
 
-/* Has its planner no bound for a plan that fills a device, since only other ways had one?  Such a step may be twice that of a
- * smaller limit: zb-v of GPT-2 355M took 913 ms in 2,884 MiB and 447 in 2,804. */
-static bool was_luck(const Model *m, const Plan *p)
-{
-    return p->proof.bound == 0 && is_full(p) && !m->plan.cuts.n && planner_named(m->plan.planner)->complete
-        && !schedule_of(p->schedule)->async && p->g->nf <= OPS_HUGE && !busy_stopped() && move_is_on("least");
-}
-
-/* The plan of least bytes has a search for a faster one behind it, which may do better than luck. */
+/* A planner that proves has no bound for a plan that it did not find.  Such a step may be twice that of a smaller limit: zb-v
+ * of GPT-2 355M took 913 ms in 2,884 MiB and 447 in 2,804.  The search behind the plan of least bytes may have a faster one. */
 static Plan *search_beside(const Options *x, const Model *m, Plan *best)
 {
     Bytes none = 0;
-    Plan *p = least_plan(x, m, &none);
-    if (!p || !wins(p, best))
+    if (!planner_named(m->plan.planner)->complete || schedule_of(best->schedule)->async || best->g->nf > OPS_HUGE
+        || !move_is_on("least"))
         return best;
-    if (x->dump)
-        dump(x, p);
-    return p;
+    Plan *p = least_plan(x, m, &none);
+    return p && wins(p, best) ? p : best;
+}
+
+/* Other questions about a plan that was found.  In 25 cases with memory to spare they had no answer. */
+static Plan *search_more(const Options *x, const Model *m, Plan *best)
+{
+    if (!best || !is_full(best) || m->plan.cuts.n || m->plan.objective != STEP_TIME || busy_stopped())
+        return best;
+    return best->proof.bound > 0 ? search_below(x, m, best) : search_beside(x, m, best);
+}
+
+/* A dump is of one plan: first it is seen whether the other questions have a better one. */
+static Plan *search_followed(const Options *x, const Model *m, const Ask *ask, Plan **failed)
+{
+    if (!x->dump)
+        return search_more(x, m, search_lengths(x, m, ask, failed));
+    Options quiet = *x;
+    quiet.dump = NULL;
+    Plan *first = try_quietly(search_lengths, x, m, ask, failed), *best = search_more(&quiet, m, first);
+    if (best == first)
+        return search_lengths(x, m, ask, failed);
+    dump(x, best);
+    return best;
 }
 
 static Plan *search_or_any(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
     if (team_open(m))
-        return offer_degrees(search_lengths, search_least_bytes, x, m, ask, failed);
-    Plan *best = search_lengths(x, m, ask, failed);
-    if (!best)
-        return search_least_bytes(x, m, ask, failed);
-    return was_luck(m, best) ? search_beside(x, m, best) : may_ask_below(x, m, best) ? search_below(x, m, best) : best;
+        return offer_degrees(search_followed, search_least_bytes, x, m, ask, failed);
+    Plan *best = search_followed(x, m, ask, failed);
+    return best ? best : search_least_bytes(x, m, ask, failed);
 }
 
 static Plan *search_one(const Options *x, const Model *m, const Ask *ask, Plan **failed)
@@ -449,23 +469,6 @@ Plan *search(const Options *x, const Model *m, Plan **failed)
 Plan *search_brief(const Options *x, const Model *m, Plan **failed)
 {
     return search_or_any(x, m, &(Ask){.effort.stop_early = true}, failed);
-}
-
-typedef struct { SearchOf *of; const Options *x; const Model *m; const Ask *ask; Plan *best, *failed; } SearchTrial;
-
-static void try_search(void *ctx)
-{
-    SearchTrial *t = ctx;
-    t->best = t->of(t->x, t->m, t->ask, &t->failed);
-}
-
-static Plan *try_quietly(SearchOf *of, const Options *x, const Model *m, const Ask *ask, Plan **failed)
-{
-    Options quiet = {.times = x->times, .from = x->from, .foreign = x->foreign};
-    SearchTrial t = {of, &quiet, m, ask, NULL, NULL};
-    bool model = diag_accepts(try_search, &t);
-    *failed = model ? t.failed : NULL;
-    return model ? t.best : NULL;
 }
 
 Plan *search_quiet(const Options *x, const Model *m, Plan **failed)
