@@ -370,6 +370,11 @@ damage MANIFEST '2s/ .*//'
 refuse "half a line of MANIFEST" 3 'MANIFEST:2' $verify
 damage MANIFEST '2s,  .*,  rt/../../x,'
 refuse "a name that leads out of the folder" 3 'MANIFEST:2' $verify
+damage MANIFEST "2s,  .*,  $(printf '\033')[2Kproved,"
+refuse "a name that a terminal would obey" 5 '^dpgen-verify: ?.2Kproved is in MANIFEST' $verify
+if [ -w /dev/full ]; then
+    refuse "no room for the report" 6 'standard output' sh -c "$verifier '$tmp/gpt' >/dev/full"
+fi
 damage stage0.c ''
 ln -sf /dev/zero "$tmp/other/stage0.c"
 refuse "a file without an end" 3 'stage0.c has more than 1 GiB' $verify --edited

@@ -8,16 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A folder may come from anywhere: what ASCII shows of it, and ends of lines. */
+char *shown(char *text)
+{
+    for (char *c = text; *c; c++)
+        *c = *c == '\n' || (*c >= ' ' && *c <= '~') ? *c : '?';
+    return text;
+}
+
 void stop(int status, const char *format, ...)
 {
+    char text[1 << 14];
     va_list of;
     va_start(of, format);
+    vsnprintf(text, sizeof text, format, of);
     fflush(stdout);
-    fputs("dpgen-verify: ", stderr);
-    vfprintf(stderr, format, of);
-    fputc('\n', stderr);
+    fprintf(stderr, "dpgen-verify: %s\n", shown(text));
     va_end(of);
-    fflush(stderr);
     _Exit(status);              /* dpgen calls this program in a process of its own: its handlers are not ours */
 }
 
@@ -139,7 +146,7 @@ const char *name_of(const char *at, size_t n)
     return copy;
 }
 
-const char *joined_text(const char *format, ...)
+char *joined_text(const char *format, ...)
 {
     va_list of, again;
     va_start(of, format);

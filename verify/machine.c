@@ -12,19 +12,12 @@
  * Which value an operand should have is not asked here: a wrong one gives a term that the reference has not.
  */
 #include "verify.h"
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 typedef struct { int64_t lo, hi; bool write; int k; } Span;
 
-void call_fault(const Machine *m, const Site *s, const char *format, ...)
+void call_refused(const Machine *m, const Site *s, const char *text)
 {
-    char text[600];
-    va_list of;
-    va_start(of, format);
-    vsnprintf(text, sizeof text, format, of);
-    va_end(of);
     if (m->stage < 0)
         stop(NOT_READ, "model.graph:%d: %s: %s", s->line, s->row->name, text);
     stop(NOT_PROVED, "%s.c:%d: %s: %s", m->name, s->line, s->row ? s->row->name : "a routine", text);

@@ -3,7 +3,7 @@
  * verify.c: dpgen-verify FOLDER: does what was emitted compute, bit for bit, what one device would?
  *
  *   0 proved   1 not proved   2 usage   3 no folder of dpgen, or one that this program does not know   5 not as MANIFEST says
- *   6 no memory
+ *   6 no memory, or no room for the report
  */
 #include "verify.h"
 #include <stdio.h>
@@ -23,34 +23,32 @@ static void same_job(const Folder *f, const Graph *g)
         stop(NOT_PROVED, "launch.c: batch, micro-batches, groups, blocks or type are not those of model.graph");
 }
 
+#define SAY(...) fputs(shown(joined_text(__VA_ARGS__)), stdout)
 static void report(const Folder *f, const Graph *g, const char *why, const Machine *stage, const Played *sum,
                    const char *dir, bool edited, int files)
 {
-    printf("%s: proved: %d stages%s, %s of %lld micro-batches%s, %lld calls, %lld of them made again\n", dir, f->stages,
+    SAY("%s: proved: %d stages%s, %s of %lld micro-batches%s, %lld calls, %lld of them made again\n", dir, f->stages,
            f->devices > 1 ? joined_text(" of %d devices", f->devices) : "",
            f->overlap ? joined_text("%d steps", sum->steps) : "one step", (long long)f->micro,
            f->evaluates ? " and an evaluation" : "", (long long)sum->calls, (long long)sum->again);
     if (f->overlap)
-        printf("  versions  %s\n", f->versions);
-    if (edited)
-        printf("  edited: MANIFEST was left aside\n");
-    else
-        printf("  files  %d, as MANIFEST has them\n", files);
-    printf("  trusted  the kernels, the runtime, the compiler\n");
+        SAY("  versions  %s\n", f->versions);
+    SAY("  %s\n", edited ? "edited: MANIFEST was left aside" : joined_text("files  %d, as MANIFEST has them", files));
+    SAY("  trusted  the kernels, the runtime, the compiler\n");
     if (why)
-        printf("  not compared  model.graph with model.yaml: %s\n", why);
+        SAY("  not compared  model.graph with model.yaml: %s\n", why);
     for (int i = 0; i < g->given.n; i++)
-        printf("  %s  %s\n", why ? "given" : "model.yaml with", g->given.at[i]);
+        SAY("  %s  %s\n", why ? "given" : "model.yaml with", g->given.at[i]);
     if (g->no_dual)
-        printf("  not compared  the gradient in model.graph: %s\n", g->no_dual);
-    printf("  terms  %d\n  longest chain  %lld calls\n  messages  %lld\n", term_count(), (long long)sum->chain,
+        SAY("  not compared  the gradient in model.graph: %s\n", g->no_dual);
+    SAY("  terms  %d\n  longest chain  %lld calls\n  messages  %lld\n", term_count(), (long long)sum->chain,
            (long long)sum->messages);
     for (int a = 0; a < f->stages; a++)
         for (int b = 0; b < f->stages; b++)
             if (sum->link[a * f->stages + b])
-                printf("  link %d to %d  %lld bytes\n", a, b, (long long)sum->link[a * f->stages + b]);
+                SAY("  link %d to %d  %lld bytes\n", a, b, (long long)sum->link[a * f->stages + b]);
     for (int d = 0; d < f->stages; d++)
-        printf("  stage%d  %lld calls, %lld bytes of its arena of %lld\n", d, (long long)stage[d].calls,
+        SAY("  stage%d  %lld calls, %lld bytes of its arena of %lld\n", d, (long long)stage[d].calls,
                (long long)stage[d].top, (long long)stage[d].arena);
 }
 
@@ -97,7 +95,7 @@ int verify_run(int argc, char **argv, Compare *compare)
     const char *dir = NULL;
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--help"))
-            return fputs(usage, stdout) < 0;
+            return fputs(usage, stdout) < 0 || fflush(stdout) ? NO_MEMORY : PROVED;
         else if (!strcmp(argv[i], "--edited"))
             edited = true;
         else if (argv[i][0] == '-' || dir)
@@ -124,6 +122,7 @@ int verify_run(int argc, char **argv, Compare *compare)
     const char *why = !compare ? "this dpgen-verify cannot read a model file" : g.foreign ? "it is of another graph" :
         compare(&g, &f, dir);
     report(&f, &g, why, stage, &sum, dir, edited, files);
-
+    if (fflush(stdout) || ferror(stdout))
+        stop(NO_MEMORY, "proved, but the standard output cannot be written");
     return PROVED;
 }

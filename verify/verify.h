@@ -33,7 +33,8 @@ void *larger(void *at, int have, int *cap, size_t size);
 #define LIST(T) struct { T *at; int n, cap; }
 #define ADD(v) ((v)->at = larger((v)->at, (v)->n, &(v)->cap, sizeof *(v)->at), &(v)->at[(v)->n++])
 const char *name_of(const char *at, size_t n);          /* one address for equal texts */
-const char *joined_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+char *shown(char *text);                                /* the same, as a terminal may have it */
+char *joined_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 typedef struct { const char *path, *at; size_t n; } Source;
 bool source_read(Source *s, const char *dir, const char *name);     /* false: there is none */
 _Noreturn void stop(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -207,7 +208,8 @@ Term vals_of(Machine *m, const Site *s, int k, const int *param);
 void step_ended(Machine *m, int64_t at);
 int64_t arg_place(const Machine *m, const Site *s, int k, const int *param);
 int64_t arg_int(const Machine *m, const Site *s, int k, const int *param);
-_Noreturn void call_fault(const Machine *m, const Site *s, const char *format, ...) __attribute__((format(printf, 3, 4)));
+_Noreturn void call_refused(const Machine *m, const Site *s, const char *text);
+#define call_fault(m, s, ...) call_refused(m, s, joined_text(__VA_ARGS__))
 /* May it touch these bytes, of the arena or of the host's memory? */
 void may_touch(const Machine *m, const Site *s, bool host, int64_t lo, int64_t hi, bool writes, const char *what);
 void machine_take(Machine *m, const Site *s, int64_t lo, int64_t hi, bool writes, const char *what);
