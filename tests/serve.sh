@@ -189,8 +189,8 @@ timeout 60 "$tmp/both/job" --weights "$weights" --quiet --in "$tmp/x.f32" --out 
     >"$tmp/said" 2>&1
 expect "two outputs, the second" cmp "$tmp/s" "$results"
 expect "two outputs, the first" test "$(wc -c <"$tmp/h")" = $((23 * 4 * 4))
-refuse "two outputs to one file" 2 "that is the file of output .hidden. too" "$tmp/both/job" --in "$tmp/x.f32" \
-    --out hidden="$tmp/new" scores="$tmp/new"
+refuse "two outputs to one file" 2 "same file as output .hidden. " "$tmp/both/job" --in "$tmp/x.f32" \
+    --out hidden="$tmp/new" scores="$tmp/./new"
 refuse "two outputs to one place" 2 "several outputs, and the first is .hidden" "$tmp/both/job" --in "$tmp/x.f32" --out "$tmp/s"
 use_bf16
 for stages in 1 3; do
@@ -256,9 +256,14 @@ refuse "a file of another type" 1 "rows of 1 integers; input .x. wants 6 floats"
 refuse "no such file" 1 "cannot open $tmp/nothing" "$job" --weights "$weights" --in "$tmp/nothing"
 cp "$tmp/x.f32" "$tmp/own.f32"
 ln -s own.f32 "$tmp/link.f32"
-refuse "a result over its input" 2 "that is the file of input .x.; name another" "$job" --weights "$weights" \
+refuse "a result over its input" 2 "same file as samples $tmp/own.f32" "$job" --weights "$weights" \
     --in "$tmp/own.f32" --out "$tmp/link.f32"
+refuse "a result over standard input" 2 "same file as samples /dev/stdin" sh -c '"$0" --untrained --out "$1" <"$1"' "$job" \
+    "$tmp/own.f32"
 expect "which stays" cmp -s "$tmp/x.f32" "$tmp/own.f32"
+refuse "a result over its weights" 2 "same file as weights $weights" "$job" --weights "$weights" --in "$tmp/x.f32" \
+    --out "$weights"
+expect "which are whole" test -s "$weights" -a ! -e "$weights.part"
 refuse "an input twice" 2 "x is given two files" "$job" --in "$tmp/x.npy" x="$tmp/x.npy"
 refuse "no weights" 5 "there are no checkpoints in checkpoints" "$job" --in "$tmp/x.npy"
 refuse "weights and none" 2 "exclude each other" "$job" --weights "$weights" --untrained

@@ -20,10 +20,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "apart.h"
 #include "ckpt.h"
 #include "data.h"
 #include "link.h"
@@ -303,30 +305,21 @@ static int read_names(const Run *run, bool in, const char **words, const char **
     return DONE;
 }
 
-/* Do two names mean one regular file?  They may before it exists. */
-static bool same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-    if (!a || !b || stat(a, &x) != 0 || stat(b, &y) != 0)
-        return a && b && !strcmp(a, b);
-    return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
-/* A result would replace what is read, or another result. */
+/* A result would replace what is read, or another result.  Files of weights and samples are compared as they are mapped. */
 static int check_names(const Run *run)
 {
     const Serve *s = run->serve;
-    for (int i = 0; i < run->job->outputs; i++) {
-        for (int k = 0; k < run->job->inputs; k++)
-            if (same_file(s->to[i], s->from[k]))
-                return refuse(run, "--out %s: that is the file of input `%s`; name another", s->to[i],
-                              name_at(run->job, true, k));
-        for (int k = 0; k < i; k++)
-            if (same_file(s->to[i], s->to[k]))
-                return refuse(run, "--out %s: that is the file of output `%s` too; name another", s->to[i],
-                              name_at(run->job, false, k));
+    char what[128], why[1024];
+    bool apart = true;
+    apart_clear();
+    for (int i = 0; i < run->job->outputs && apart; i++) {
+        snprintf(what, sizeof what, "output `%s`", name_at(run->job, false, i));
+        apart = !s->to[i] || apart_note(what, s->to[i], true, why, sizeof why);
     }
-    return DONE;
+    for (int i = 0; i < run->job->inputs && apart; i++)
+        apart = !is_used(run->job, true, i) ||
+                apart_note("samples", s->from[i] ? s->from[i] : "/dev/stdin", false, why, sizeof why);
+    return apart ? DONE : refuse(run, "%s", why, NULL);
 }
 
 /* ---- samples -------------------------------------------------------------------------------------------------------- */
