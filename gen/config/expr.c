@@ -317,6 +317,7 @@ int64_t expr_int(Loc at, const char *text, Lookup lookup, void *ctx)
 {
     ExprValue v = value(at, text, lookup, ctx);
     if (!v.is_int)
-        err(at, strf("it is %.10g; ceil() rounds up", v.f), "'%s' is not an integer", text);
+        err(at, v.f == floor(v.f) ? "write all digits of an integer above 2^53" : strf("it is %.10g; ceil() rounds up", v.f),
+            "'%s' is not an %sinteger", text, v.f == floor(v.f) ? "exact " : "");
     return v.i;
 }
