@@ -576,6 +576,20 @@ static void claim_states(Memory *m)
     }
 }
 
+/* Where steps overlap, slots follow from step and version: stages have these, and the report those of the plan. */
+static void check_slots(const Plan *p, int device, const Actions *list)
+{
+    for (EACH(const Action, k, *list)) {
+        Action own = *k;
+        version_resolve(p, &own);
+        bool same = own.slots.n == k->slots.n && (k->kind == K_PREDICT || own.slot == k->slot);
+        for (int i = 0; same && i < own.slots.n; i++)
+            same = own.slots.at[i] == k->slots.at[i];
+        if (!same)
+            die("device %d: action %d has not the slots of its step", device, (int)(k - list->at));
+    }
+}
+
 /* needs: everything up to mem; the bound only after mem.  fails: die(). */
 void check_mem(const Plan *p)
 {
@@ -606,6 +620,10 @@ void check_mem(const Plan *p)
          * evaluation.  Of a synchronous plan it replays two steps. */
         int overlap = m.overlap, phases = version_phases(m.p, m.device), done = 0;
         const int steps[] = {overlap ? overlap + phases + 1 : 1, 1, overlap, overlap ? overlap + 1 : 0};
+        if (overlap) {
+            check_slots(p, d, &p->dev.at[d].list);
+            check_slots(p, d, &p->dev.at[d].eval);
+        }
         for (int i = 0; i < 4; i++) {
             Actions run = overlap ? order_run(m.p, &m.p->dev.at[m.device].list, steps[i]) : m.p->dev.at[m.device].list;
             if (steps[i] == 0)
