@@ -237,6 +237,13 @@ void plan_drop(Plan *p)
     *p = with;
 }
 
+/* With the rule of versions of this plan, in place of that of a plan that the key comes from. */
+static void set_key(Plan *p, const char *key)
+{
+    const char *rule = version_rule(p), *other = strstr(key, " versions=");
+    p->key = strf("%.*s%s%s", (int)(other ? (size_t)(other - key) : strlen(key)), key, *rule ? " versions=" : "", rule);
+}
+
 Verdict run(const Options *x, Plan *p, const Bytes *limit)
 {
     if (order(p))
@@ -247,8 +254,7 @@ Verdict run(const Options *x, Plan *p, const Bytes *limit)
         return NO_PLAN;
     check(check_part, p);
     version_ties(p);
-    if (*version_rule(p))
-        p->key = strf("%s versions=%s", p->key, version_rule(p));
+    set_key(p, p->key);
     dump_plan(x, p, 'p');
     if (keep(p))
         return NO_PLAN;
@@ -293,8 +299,7 @@ Plan *run_longer(const Options *x, const Plan *of, const Graph *g, const Cost *c
     if (order(p))
         return p;
     version_ties(p);
-    if (*version_rule(p))
-        p->key = strf("%s versions=%s", p->key, version_rule(p));
+    set_key(p, p->key);
     *why = finish(x, p);
     return p;
 }
@@ -402,8 +407,8 @@ Plan *plan_from(const Options *x, const Model *m)
     check_order(p);
     check_part(p);
     /* A plan is read with the key of the job at hand, and one that claims to be of another job is refused. */
-    const char *rule = version_rule(p), *key = numeric_key(p->g, p->m, p->c), *read = p->key;
-    p->key = *rule ? strf("%s versions=%s", key, rule) : key;
+    const char *read = p->key;
+    set_key(p, numeric_key(p->g, p->m, p->c));
     if (read && *read && strcmp(numeric_bits(read), numeric_bits(p->key)))
         err(p->key_at, "plan again, with the same options; or delete key=", "the plan is of another job: here the numeric key "
             "is '%s'", p->key);

@@ -87,6 +87,9 @@ wrong 'slots of a state, and none'      "$once"'/^pool 0:values / { sub(/ count=
 wrong 'slots that the report alone reads, left out' "$once"'/^action 0 kind=F .*prologue/ { sub(/ slots=[0-9,]+/, ""); done = 1 } 1'
 wrong 'another slot of an evaluation'   "$once"'/^eval 0 kind=F / { sub(/ slots=0/, " slots=1"); done = 1 } 1'
 
+base scalar --schedule spectrain --stages 2 --set train.batch.micro=2 --set train.batch.global=2
+wrong 'a receive waited for in another slot' "$once"'/^action 0 kind=wait .*of=recv/ { sub(/ slot=0/, " slot=1"); done = 1 } 1'
+
 base tiny-gpt --stages 2 --set train.batch.global=16 --set train.batch.groups=4
 wrong 'a fold into another slot'        "$once"'/^action 0 kind=fold .*into=1/ { sub(/ into=1/, ""); done = 1 } 1'
 wrong 'a fold left out'                 "$once"'/^action 0 kind=fold/ { done = 1; next } 1'

@@ -40,8 +40,9 @@ static void check_pairs(const Plan *p, const Actions *list)
         }
 }
 
-/* Each request number is begun, waited for, and only then begun again. */
-static void check_requests(const Actions *list, int device)
+/* Each request number is begun, waited for, and only then begun again.  Where steps overlap, slots turn, and check_mem follows
+ * them. */
+static void check_requests(const Actions *list, int device, bool turns)
 {
     const Action *busy[MOST_REQUESTS] = {NULL};
     for (int i = 0; i < list->n; i++) {
@@ -51,7 +52,7 @@ static void check_requests(const Actions *list, int device)
             continue;
         if (k->request < 0 || k->request >= MOST_REQUESTS || !busy[k->request] != begins)
             die("device %d, action %d: request %d is begun twice or waited for twice", device, i, k->request);
-        if (!begins && !waits_for(k, busy[k->request]))
+        if (!begins && (!waits_for(k, busy[k->request]) || (k->slot != busy[k->request]->slot && !turns)))
             die("device %d, action %d: waits for another message than request %d", device, i, k->request);
         busy[k->request] = begins ? k : NULL;
     }
@@ -233,7 +234,7 @@ void check_comm(const Plan *p)
             const Actions *list = order_lists(p, eval, steps);
             check_pairs(p, list);
             for (int d = 0; d < p->devices; d++)
-                check_requests(&list[d], d);
+                check_requests(&list[d], d, order_overlap(p) > 0);
             check_halts(p, list);
         }
 }

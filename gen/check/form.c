@@ -46,8 +46,7 @@ bool waits_for(const Action *wait, const Action *begun)
 {
     return wait->of == begun->kind && wait->peer == begun->peer && wait->tag == begun->tag && wait->tensor == begun->tensor &&
            wait->state == begun->state && wait->mb == begun->mb && wait->bytes == begun->bytes && wait->at == begun->at &&
-           wait->pipeline == begun->pipeline && wait->back == begun->back && wait->buf == begun->buf &&
-           wait->slot == begun->slot;
+           wait->pipeline == begun->pipeline && wait->back == begun->back && wait->buf == begun->buf;
 }
 
 /* ---- routines ---------------------------------------------------------------------------------------------------- */
