@@ -130,6 +130,37 @@ static void add_moment(Moments *list, ReplayMoment m)
     *PUSH(list) = m;
 }
 
+/* Are at least as many computations' sends under way at b, of each kind, and as many with those that are waited for? */
+static bool sends_more(const ReplayMoment *b, const ReplayMoment *a)
+{
+    bool more = true;
+    for (int k = 0; k < KINDS; k++)
+        more &= b->out.near[k] >= a->out.near[k] && b->out.near[k] + b->due.near[k] >= a->out.near[k] + a->due.near[k];
+    for (int i = 0; i < FARS; i++)
+        for (int k = 0; k <= GONE; k++)
+            more &= b->out.far[i][k] >= a->out.far[i][k]
+                 && b->out.far[i][k] + b->due.far[i][k] >= a->out.far[i][k] + a->due.far[i][k];
+    return more;
+}
+
+/* Has every run as many bytes at b as at a? */
+static bool is_worse(const ReplayMoment *b, const ReplayMoment *a)
+{
+    return b->now == a->now && b->sends == a->sends && b->sums >= a->sums && b->rest >= a->rest && b->hold >= a->hold
+        && (b->after == a->after || a->after == NONE) && (b->later == a->later || a->later == NONE) && sends_more(b, a);
+}
+
+static void find_worst(const Moments *all, Moments *worst)
+{
+    for (EACH(const ReplayMoment, a, *all)) {
+        bool less = false;
+        for (EACH(const ReplayMoment, b, *all))
+            less |= b != a && is_worse(b, a) && (b < a || !is_worse(a, b));
+        if (!less)
+            *PUSH(worst) = *a;
+    }
+}
+
 /* The kind of a, if it belongs to b's micro-batch. */
 static int same_in(const Action *a, const Action *b, int chunk)
 {
@@ -232,6 +263,7 @@ void index_moments(Live *x, int chunk)
         x->split[chunk] |= m.now == WEIGHT;
         was[n++] = k;
     }
+    find_worst(&x->moment[chunk], &x->worst[chunk]);
 }
 
 /* What index_far() and index_company() read. */
@@ -287,6 +319,7 @@ static void make_room(Live *x)
     x->known = alloc((size_t)plan_chunks(x->p));
     x->beat = alloc(sizeof *x->beat * (size_t)plan_chunks(x->p));
     x->moment = alloc(sizeof *x->moment * (size_t)plan_chunks(x->p));
+    x->worst = alloc(sizeof *x->worst * (size_t)plan_chunks(x->p));
 }
 
 Live *live_open(const Plan *p)

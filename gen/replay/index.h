@@ -70,6 +70,7 @@ struct Live {
     int *stage;                 /* by forward operator, where cuts are given; NULL: they are not */
     Ns *until_op;               /* [nf + 1] times of the operators before, forward and backward */
     Moments *moment;            /* by chunk, each once */
+    Moments *worst;             /* of those: none needs less than another, whatever the run */
     Beats *beat;                /* by chunk, all of them */
     /* the run at hand */
     int first, last, chunk;

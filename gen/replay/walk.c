@@ -355,7 +355,7 @@ static void take_times(Live *x)
 Bytes live_moments(const Live *x, int chunk, const Border *b, const Bytes *alive, const Load *l)
 {
     Bytes most = 0;
-    for (EACH(const ReplayMoment, m, x->moment[chunk])) {
+    for (EACH(const ReplayMoment, m, x->worst[chunk])) {
         int kind = moment_kind(m);
         Bytes within = alive[alive[kind] ? kind : m->now];
         Bytes between = moment_brought(m, l, b) + moment_sent(&m->due, b);
