@@ -45,6 +45,8 @@ typedef struct {
     /* of the device at hand */
     int requests;
     bool eval;
+    Actions work;               /* its list, in room that all devices use */
+    bool again;                 /* offload or bucket writes the lists once more: what stands here is of no use then */
     Ints near;                  /* messages between stages from its stage or to it */
     CommLane *lane;             /* by sender: what this device receives */
     int update;                 /* of the update: its messages are put */
@@ -403,21 +405,16 @@ static void eval_list(Comm *c)
     desk_new(&c->desk, K_END, 0, -1);
 }
 
-enum { LIST_ACTIONS = 6 };      /* of a list, for each of its order */
-
-static void start(Comm *c, int device, Actions *out)
+static void start(Comm *c, int device, bool eval)
 {
     const Graph *g = c->p->g;
-    desk_open(&c->desk, device, out);
-    if (out->cap == 0 && out == &c->p->dev.at[device].list) {  /* most lists are shorter; none moves */
-        out->cap = 64 + LIST_ACTIONS * c->p->dev.at[device].order.n;
-        out->at = alloc(sizeof *out->at * (size_t)out->cap);
-    }
+    c->work.n = 0;
+    desk_open(&c->desk, device, &c->work);
     c->near.n = 0;
     for (int i = 0; i < c->desk.msg.n; i++)
         if (c->desk.msg.at[i].src == c->desk.stage || c->desk.msg.at[i].dst == c->desk.stage)
             *PUSH(&c->near) = i;
-    c->eval = out == &c->p->dev.at[device].eval;
+    c->eval = eval;
     c->update = U_NONE;
     c->requests = c->eval ? c->requests : 0;
     memset(c->loaded, 0, (size_t)g->tensor.n * (size_t)g->micro);
@@ -446,16 +443,27 @@ static void start(Comm *c, int device, Actions *out)
 
 enum { MOST_SLACK = 1 << 20 };
 
-static void write_lists(Comm *c, const Backward *back)
+/* The list at hand, in the room of those. */
+static Actions list_in(const Comm *c, Room *room)
+{
+    Room *was = mem_in(room);
+    Actions list = actions_copied(&c->work);
+    mem_in(was);
+    return list;
+}
+
+static void write_lists(Comm *c, const Backward *back, Room *room)
 {
     Plan *p = c->p;
     for (int d = 0; d < p->devices; d++) {
-        p->dev.at[d].list.n = p->dev.at[d].eval.n = 0;
-        start(c, d, &p->dev.at[d].list);
+        start(c, d, false);
         step_list(c, back);
+        p->dev.at[d].list = list_in(c, room);
+        p->dev.at[d].eval = (Actions){0};
         if (p->m->eval.format) {
-            start(c, d, &p->dev.at[d].eval);
+            start(c, d, true);
             eval_list(c);
+            p->dev.at[d].eval = list_in(c, room);
         }
         p->dev.at[d].requests = c->requests;
     }
@@ -466,10 +474,22 @@ static bool stuck(const Plan *p)
     return comm_stuck(p, false) >= 0 || comm_stuck(p, true) >= 0;
 }
 
-/* The lists of synchronous schedules; nonzero: there are none. */
-static int write_all(Comm *c, const Backward *back)
+static bool any_fetched(const Comm *c, const Backward *back)
+{
+    for (int k = 0; k < c->chunks; k++)
+        if (memchr(back[k].fetched, true, (size_t)c->p->g->tensor.n))
+            return true;
+    return false;
+}
+
+/* The lists of synchronous schedules, in `room`; nonzero: there are none. */
+static int write_all(Comm *c, const Backward *back, Room *room)
 {
     Plan *p = c->p;
+    c->again = plan_buckets(p) > 1 || any_fetched(c, back);
+    Room *now = c->again ? mem_now() : room, *scratch = mem_in(now);
+    void *mark = mem_mark();
+    mem_in(scratch);
     size_t micro = (size_t)p->g->micro;
     c->desk = (Desk){.p = p, .msg = transport_messages(p)};
     c->loads = alloc(sizeof *c->loads * PHASES * (size_t)c->chunks);
@@ -478,8 +498,14 @@ static int write_all(Comm *c, const Backward *back)
     c->got = alloc((size_t)(c->desk.msg.n + 1) * micro);
     c->ahead = order_slack(p);
     c->times = 1;
-    for (write_lists(c, back); !c->full && stuck(p) && c->times < MOST_SLACK; write_lists(c, back))
+    for (write_lists(c, back, now); !c->full && stuck(p) && c->times < MOST_SLACK; write_lists(c, back, now)) {
         c->times *= 2;
+        if (!c->again) {
+            mem_in(now);
+            mem_release(mark);
+            mem_in(scratch);
+        }
+    }
     if (c->full)
         return 1;
     for (int d = 0; d < p->devices; d++)
@@ -497,11 +523,9 @@ int comm(Plan *p)
     Comm c = {.p = p, .chunks = plan_chunks(p)};
     const Backward *back = backwards_of(p);
     bool async = order_overlap(p) > 0;
-    for (int k = 0; k < c.chunks && async; k++)
-        for (int t = 0; t < p->g->tensor.n; t++)
-            if (back[k].fetched[t])
-                fail(EXIT_NOFIT, "schedule %s: offload goes with synchronous schedules alone; --offload none, or another "
-                     "--schedule", p->schedule);
+    if (async && any_fetched(&c, back))
+        fail(EXIT_NOFIT, "schedule %s: offload goes with synchronous schedules alone; --offload none, or another --schedule",
+             p->schedule);
     for (int k = 0; k < c.chunks && async && order_apart(p); k++)
         for (int t = 0; t < p->g->tensor.n; t++)
             if (back[k].remade[t])
@@ -513,13 +537,12 @@ int comm(Plan *p)
         mem_drop(scratch);
         return none;
     }
-    int none = write_all(&c, back);
+    int none = write_all(&c, back, room);
     mem_in(room);
     p->shortfall.stuck = c.full ? strf("%s", c.full) : NULL;
-    for (int d = 0; d < p->devices; d++) {
-        DevicePlan *dev = &p->dev.at[d];
-        dev->list = actions_copied(&dev->list);
-        dev->eval = actions_copied(&dev->eval);
+    for (int d = 0; d < p->devices && c.again; d++) {
+        p->dev.at[d].list = actions_copied(&p->dev.at[d].list);
+        p->dev.at[d].eval = actions_copied(&p->dev.at[d].eval);
     }
     mem_drop(scratch);
     return none;

@@ -418,10 +418,10 @@ void offload(Plan *p, int device, const Backward *back, Actions *list)
     for (int c = 0; c < plan_chunks(p); c++)
         for (int t = 0; plan_holds(p, device, c) && t < p->g->tensor.n && !any; t++)
             any = back[c].fetched[t];
-    x.track = alloc(sizeof(OffloadTrack) * KINDS * (size_t)plan_chunks(p));
     p->dev.at[device].copies = 0;
     if (!any)
         return;
+    x.track = alloc(sizeof(OffloadTrack) * KINDS * (size_t)plan_chunks(p));
     size_t n = (size_t)plan_chunks(x.p) * KINDS * (size_t)x.p->g->micro;
     x.action = alloc(sizeof(int) * n);
     for (size_t i = 0; i < n; i++)

@@ -515,11 +515,14 @@ void nofit(const Options *options, const Plan *last)
         no_cut_at_all(failed, &x);
     if (failed->shortfall.host)
         no_host(failed, &x);
+    Room *lists = mem_room(), *room = mem_in(lists);       /* nobody reads them behind this */
     Plan *p = finished(failed);
     if (p)
         print_failed(p);
     else
         fprintf(stderr, "  stage %d needs at least %s\n", failed->shortfall.device, size_text(failed->shortfall.need));
+    mem_in(room);
+    mem_drop(lists);
     busy_with("no plan fits; trying others");
     try_remedies(&x, failed);
     busy_end();
