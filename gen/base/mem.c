@@ -44,13 +44,19 @@ struct Room {
 };
 static Room first, *filled = &first, *rooms;
 
-/* A chunk that has room for n bytes; NULL: there is no more memory. */
+/* A chunk that has room for n bytes; NULL: there is no more memory.  For a block that is larger than a chunk, as many kept ones
+ * go back. */
 static Chunk *new_chunk(size_t n)
 {
     Chunk *c = spare;
     if (c && n <= CHUNK) {
         spare = c->below;
         return c;
+    }
+    for (size_t back = 0; spare && back < n; back += CHUNK) {
+        c = spare;
+        spare = c->below;
+        free(c);
     }
     size_t room = n < CHUNK ? CHUNK : n;
     c = room < PTRDIFF_MAX - sizeof *c ? calloc(1, sizeof *c + room) : NULL;

@@ -220,19 +220,10 @@ static void find_sends(const Live *x, ReplayMoment *m, const Action *const *was,
             count_sends(x, m, past(was, k, n, now, chunk), n - k, slack[was[k]->kind != K_F]);
 }
 
-/* Reads the moments of a chunk off its device's list, once: each computation's neighbours, and the micro-batches at rest. */
-void index_moments(Live *x, int chunk)
+/* When gradients of a chunk are added up: from its first backward to its last, or to the update where they stand together until
+ * then. */
+static void find_apart(Live *x, int chunk, const Actions *list)
 {
-    if (x->known[chunk])
-        return;
-    x->known[chunk] = true;
-    int device = stage_of(x->p, chunk), overlap = order_overlap(x->p);
-    const Actions *step = &x->p->dev.at[device].order;
-    Actions run = overlap ? order_run(x->p, step, overlap + 2) : *step;
-    const Action **was = alloc(sizeof *was * (size_t)run.n);
-    int rest = 0, hold = 0, n = 0, sums = 0;
-    /* From the first backward of the chunk to its last, or to the update where gradients stand together until then. */
-    const Actions *list = &x->p->dev.at[stage_of(x->p, chunk)].order;
     int left = 0;
     bool begun = false;
     for (int i = 0; i < list->n; i++)
@@ -245,6 +236,15 @@ void index_moments(Live *x, int chunk)
         x->alone[chunk] &= !other;
         x->apart[chunk] &= !other || !begun || (left == 0 && plan_buckets(x->p) > 1);
     }
+}
+
+/* Each computation of the device's list, with its neighbours and the micro-batches at rest: as a beat, or NULL as a moment. */
+static void read_list(Live *x, int chunk, Beats *beats)
+{
+    int overlap = order_overlap(x->p), rest = 0, hold = 0, n = 0, sums = 0;
+    const Actions *step = &x->p->dev.at[stage_of(x->p, chunk)].order;
+    Actions run = overlap ? order_run(x->p, step, overlap + 2) : *step;
+    const Action **was = alloc(sizeof *was * (size_t)run.n);
     for (int i = 0; i < run.n; i++) {
         const Action *k = &run.at[i];
         if (!transport_beat(k, overlap))
@@ -256,14 +256,32 @@ void index_moments(Live *x, int chunk)
         find_sends(x, &m, was, n, k, chunk);
         m.rest = rest -= m.now == BACKWARD;
         m.hold = hold -= m.now == WEIGHT;
-        add_moment(&x->moment[chunk], m);
-        *PUSH(&x->beat[chunk]) = (Beat){k->mb, m};
+        if (beats)
+            *PUSH(beats) = (Beat){k->mb, m};
+        else
+            add_moment(&x->moment[chunk], m);
         rest += m.now == FORWARD;
         hold += m.now == BACKWARD && k->kind == K_I;
         x->split[chunk] |= m.now == WEIGHT;
         was[n++] = k;
     }
+}
+
+void index_moments(Live *x, int chunk)
+{
+    if (x->known[chunk])
+        return;
+    x->known[chunk] = true;
+    find_apart(x, chunk, &x->p->dev.at[stage_of(x->p, chunk)].order);
+    read_list(x, chunk, NULL);
     find_worst(&x->moment[chunk], &x->worst[chunk]);
+}
+
+const Beats *index_beats(Live *x, int chunk)
+{
+    if (x->beat[chunk].n == 0)
+        read_list(x, chunk, &x->beat[chunk]);
+    return &x->beat[chunk];
 }
 
 /* What index_far() and index_company() read. */

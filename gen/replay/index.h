@@ -71,7 +71,7 @@ struct Live {
     Ns *until_op;               /* [nf + 1] times of the operators before, forward and backward */
     Moments *moment;            /* by chunk, each once */
     Moments *worst;             /* of those: none needs less than another, whatever the run */
-    Beats *beat;                /* by chunk, all of them */
+    Beats *beat;                /* by chunk, all of them; index_beats() */
     /* the run at hand */
     int first, last, chunk;
     const int *fate;
@@ -147,8 +147,10 @@ static inline bool index_leaves(const Live *x, int t)
     return index_own(x, t) && (x->least[t] < x->first || x->most[t] > x->last);
 }
 
-/* index.c: apart, alone, split, moment and beat of a chunk, before they are read: most chunks are never asked for. */
+/* index.c: apart, alone, split and moment of a chunk, before they are read: most chunks are never asked for. */
 void index_moments(Live *x, int chunk);
+/* All of its computations, behind index_moments(): only copies to the host ask. */
+const Beats *index_beats(Live *x, int chunk);
 /* index.c: of a state, what the row has that has most of it. */
 Bytes index_part(const Live *x, int s);
 /* index.c: of a gradient, what comes home from another stage. */

@@ -131,7 +131,7 @@ static ListRange pieces_of(const struct ReplayCopies *w, int kind)
 
 static void lay_out(Live *x, struct ReplayCopies *w)
 {
-    const Beats *beats = &x->beat[x->chunk];
+    const Beats *beats = index_beats(x, x->chunk);
     Ns now = 0;
     int n = 0;
     for (int i = 0; i < beats->n; i++) {
@@ -170,7 +170,7 @@ static int reads(const struct ReplayCopies *w, const ReplayCopy *a, int mb)
  * backward in the same order. */
 static void find_copies(Live *x, struct ReplayCopies *w)
 {
-    const Beats *beats = &x->beat[x->chunk];
+    const Beats *beats = index_beats(x, x->chunk);
     int n = w->back.n * x->naway, copies = 0;
     ROOM(w->copy, n);
     ROOM(w->gone, n);
@@ -227,7 +227,7 @@ static Bytes most_begun(const Beside *k, Bytes before)
 
 static Bytes most_beside(Live *x, struct ReplayCopies *w, const Border *b)
 {
-    const Beats *beats = &x->beat[x->chunk];
+    const Beats *beats = index_beats(x, x->chunk);
     Bytes most = 0, now = 0, before = 0;
     for (int i = 0; i < beats->n; i++) {
         const ReplayMoment *m = &beats->at[i].m;
