@@ -9,6 +9,7 @@
 #ifndef TEAM_H
 #define TEAM_H
 #include <stdbool.h>
+#include <string.h>
 #include "rt.h"
 
 enum { TEAM_PIECE = 8192,       /* elements that are on their way at once: they lie on the stack of both sides */
@@ -23,6 +24,19 @@ static inline long part_here(const Stage *st, long room, long whole)
 
 /* Devices that have parts; alone it has all. */
 static inline long parts_of(const Stage *st) { return st->team ? st->shards : 1; }
+
+/* Of an axis in blocks (docs/bits.md) the length of a block in the part that a device has. */
+static inline long block_of_part(const Stage *st, long n)
+{
+    int blocks = st->shards > 1 ? st->blocks / st->shards : st->blocks;
+    return blocks > 1 ? (n + blocks - 1) / blocks : n;
+}
+
+static inline void fill_zeros(real *x, long from, long until)
+{
+    if (from < until)
+        memset(x + from, 0, (size_t)(until - from) * sizeof *x);
+}
 
 /* The sum of no terms: what it is added to stays as it is, -0 too. */
 static inline void fill_nothing(float *x, long n)

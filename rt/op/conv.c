@@ -32,5 +32,5 @@ void conv_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, co
     if (dweight)
         convolve_weight(st, dweight, dy, x, acc, &v);
     if (dbias)
-        bias_gradient(st, dbias, dy, acc, batch * yheight * ywidth, out);
+        bias_blocks(st, dbias, dy, acc, batch * yheight * ywidth, out, batch * yheight * ywidth);
 }

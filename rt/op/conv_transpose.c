@@ -32,5 +32,5 @@ void conv_transpose_backward_w(Stage *st, float *dweight, float *dbias, const re
     if (dweight)
         convolve_weight(st, dweight, x, dy, acc, &v);
     if (dbias)
-        bias_gradient(st, dbias, dy, acc, batch * yheight * ywidth, out);
+        bias_blocks(st, dbias, dy, acc, batch * yheight * ywidth, out, batch * yheight * ywidth);
 }

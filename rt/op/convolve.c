@@ -32,6 +32,17 @@
 enum { KEYS = TREES ? SIDE * SIDE : 1 };
 typedef struct { long line[BLOCK], at[BLOCK], first[KEYS], end[KEYS]; } Listed;
 
+/* Rows t->lines of the chains go on with rows of a at t->places, whose terms are adjacent. */
+static ONE_BODY void tile_listed(const Rest *t, const float *a, long apart, const float *b, long rows, const Terms *k)
+{
+    if (rows > MIDDLE)
+        tile_any(TILE_ROWS, 2, LISTED, t, 0, 0, a, 0, 1, apart, b, rows, k);
+    else if (rows > SMALL)
+        tile_any(MIDDLE, 2, LISTED, t, 0, 0, a, 0, 1, apart, b, rows, k);
+    else
+        tile_any(SMALL, 2, LISTED, t, 0, 0, a, 0, 1, apart, b, rows, k);
+}
+
 /* What place of an axis reads under tap k, below 0: nothing inside of `size`.  back: of y, which took it. */
 static inline long place_read(long place, long k, long stride, long pad, long dilate, long size, int back)
 {

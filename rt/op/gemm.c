@@ -28,19 +28,6 @@
  */
 #include "tile.h"
 
-enum { SMALL = TILE_ROWS / 3, MIDDLE = 2 * SMALL };
-
-ONE_BODY
-void tile_listed(const Rest *t, const float *a, long apart, const float *b, long rows, const Terms *k)
-{
-    if (rows > MIDDLE)
-        tile_any(TILE_ROWS, 2, LISTED, t, 0, 0, a, 0, 1, apart, b, rows, k);
-    else if (rows > SMALL)
-        tile_any(MIDDLE, 2, LISTED, t, 0, 0, a, 0, 1, apart, b, rows, k);
-    else
-        tile_any(SMALL, 2, LISTED, t, 0, 0, a, 0, 1, apart, b, rows, k);
-}
-
 static inline void copy_rows(Floats to, Floats from, long rows, long n)
 {
     for (long i = 0; i < rows; i++)

@@ -12,7 +12,7 @@
 typedef struct { float *at; long ld; } Floats;
 
 /* Where a tile's chains begin, NULL: at 0; what goes onto the finished ones: subtrees, an earlier gradient, a bias; where they
- * rest then.  wide: columns of all of these, 0: as many as tiles have.  lines, places: of tile_listed(), where rows lie.  soon:
+ * rest then.  wide: columns of all of these, 0: as many as tiles have.  lines, places: of a LISTED tile, where rows lie.  soon:
  * of a STREAM tile, soon[p*step] is fetched in step p, and the last vector of `to` has `last` columns. */
 typedef struct {
     Floats from, add[LEVELS + 1], to;
@@ -124,33 +124,19 @@ void product_panels(float *c, long ldc, int begin, View a, const float *panels, 
 void product_packed(const Rest *t, View a, long m, long n, const Terms *k, long apart, float *room, const float *panels);
 /* The least tile that has the rows.  Either rows or terms of a are adjacent: row or col is 1. */
 void tile_fit(const Rest *t, long line, long j, const Left *a, const float *b, long rows, const Terms *k);
-/* Rows t->lines of the chains go on with rows of a at t->places, whose terms are adjacent. */
-void tile_listed(const Rest *t, const float *a, long apart, const float *b, long rows, const Terms *k);
 /* to[n / TILE_COLS][m][TILE_COLS] = v, `size` floats from a panel to the next, and zero past its n columns. */
 void pack(float *to, long size, View v, long m, long n);
 
-/* y[m n] = a[m k] b[k n] + bias[n], NULL: none; in blocks of each of so many pieces of k (kernel.h). */
-static inline void product_in(Stage *st, real *y, View a, View b, const real *bias, long m, long n, long k, long block,
-                              long pieces)
-{
-    products(st, (Result){y, n, sizeof(real) == sizeof(float), STORE, bias}, a, b, (Several){1, 0, 0}, m, n, k, block, pieces);
-}
-
+/* y[m n] = a[m k] b[k n] + bias[n], NULL: none; in blocks of k (kernel.h). */
 static inline void product_to(Stage *st, real *y, View a, View b, const real *bias, long m, long n, long k, long block)
 {
-    product_in(st, y, a, b, bias, m, n, k, block, 1);
+    products(st, (Result){y, n, sizeof(real) == sizeof(float), STORE, bias}, a, b, (Several){1, 0, 0}, m, n, k, block, 1);
 }
 
 /* A weight gradient [m n]: a[m k] b[k n] is summed from zero, in blocks, then given. */
-static inline void product_give_in(Stage *st, float *to, View a, View b, int acc, long m, long n, long k, long block,
-                                   long pieces)
-{
-    products(st, (Result){to, n, 1, acc ? ADD : STORE, NULL}, a, b, (Several){1, 0, 0}, m, n, k, block, pieces);
-}
-
 static inline void product_give(Stage *st, float *to, View a, View b, int acc, long m, long n, long k, long block)
 {
-    product_give_in(st, to, a, b, acc, m, n, k, block, 1);
+    products(st, (Result){to, n, 1, acc ? ADD : STORE, NULL}, a, b, (Several){1, 0, 0}, m, n, k, block, 1);
 }
 
 /* The chains of `to` [m n] go on where they rest, or begin, with a[m k] b[k n]. */

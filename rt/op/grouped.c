@@ -38,7 +38,7 @@ void grouped_backward_w(Stage *st, float *dweight, float *dbias, const real *dy,
         product_give(st, dweight + e * out * in, view(dy + offset[e] * out, 1, out), view(x + offset[e] * in, in, 1), acc, out,
                      in, count_of(offset, e), count_of(offset, e));
     for (long e = 0; e < experts && dbias; e++)
-        bias_gradient(st, dbias + e * out, dy + offset[e] * out, acc, count_of(offset, e), out);
+        bias_blocks(st, dbias + e * out, dy + offset[e] * out, acc, count_of(offset, e), out, count_of(offset, e));
 }
 
 /* ---- whole experts on the devices of a stage (experts_team.c) --------------------------------------------------------- */

@@ -107,13 +107,6 @@ static inline float row_max(const real *x, long n)
 enum { LEVELS = 4 };            /* of at most 16 blocks */
 static inline long block_of(const Stage *st, long n) { return st->blocks > 1 ? ceil_div(n, st->blocks) : n; }
 
-/* ... of the part of such an axis that a device has. */
-static inline long block_of_part(const Stage *st, long n)
-{
-    int blocks = st->shards > 1 ? st->blocks / st->shards : st->blocks;
-    return blocks > 1 ? ceil_div(n, blocks) : n;
-}
-
 /* A binary counter walks the tree.  Behind block `number` each set bit at its lower end is a subtree that is complete, and
  * behind the last block each set bit.  Is there more to take at this level, or above? */
 static inline int block_takes(long number, int level, int last)
@@ -164,12 +157,6 @@ static inline float added(const real *onto, long i, float v)
     return onto ? get(onto, i) + get(&stored, 0) : v;
 }
 
-static inline void fill_zeros(real *x, long from, long until)
-{
-    if (from < until)
-        memset(x + from, 0, (size_t)(until - from) * sizeof *x);
-}
-
 /* Hand a finished sum to a weight gradient: written by the first micro-batch, added by the later ones. */
 static inline void give(float *to, const float *sum, long n, int acc)
 {
@@ -200,8 +187,4 @@ static inline void bias_blocks(Stage *st, float *dbias, const real *dy, int acc,
     }
 }
 
-static inline void bias_gradient(Stage *st, float *dbias, const real *dy, int acc, long rows, long width)
-{
-    bias_blocks(st, dbias, dy, acc, rows, width, rows);
-}
 #endif

@@ -98,7 +98,7 @@ void linear_fp8_backward_w(Stage *st, float *dweight, float *dbias, float *damax
     for (long i = 0; i < (dweight ? in * out : 0); i++)
         dweight[i] = chain(&a, i / in, out, &b, i % in, in, rows) + (acc ? dweight[i] : 0);
     if (dbias)
-        bias_gradient(st, dbias, dy, acc, rows, out);
+        bias_blocks(st, dbias, dy, acc, rows, out, rows);
     note(damax, FP8_X, largest(x, rows * in), acc);
     note(damax, FP8_DY, largest(dy, rows * out), acc);
     note(damax, FP8_WEIGHT, acc ? 0 : largest(weight, in * out), acc);      /* the same for all micro-batches */

@@ -9,5 +9,6 @@ void linear_pieces_backward_x(Stage *st, real *dx, const real *dy, const real *w
                               long pieces)
 {
     (void)h;
-    product_in(st, dx, view(dy, out, 1), view(weight, in, 1), NULL, rows, in, out, block_of(st, out / pieces), pieces);
+    products(st, (Result){dx, in, sizeof(real) == sizeof(float), STORE, NULL}, view(dy, out, 1), view(weight, in, 1),
+             (Several){1, 0, 0}, rows, in, out, block_of(st, out / pieces), pieces);
 }

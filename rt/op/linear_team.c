@@ -14,8 +14,8 @@ static void columns_sums(Stage *st, float *sum, const real *dy, const real *weig
 {
     long here = part_here(st, out, whole);
     if (here)
-        product_give_in(st, sum, view(dy, out, 1), view(weight, in, 1), 0, rows, in, here, block_of_part(st, out / pieces),
-                        pieces);
+        products(st, (Result){sum, in, 1, STORE, NULL}, view(dy, out, 1), view(weight, in, 1), (Several){1, 0, 0}, rows, in,
+                 here, block_of_part(st, out / pieces), pieces);
     else
         fill_nothing(sum, rows * in);
 }
@@ -43,7 +43,7 @@ void linear_rows_forward(Stage *st, real *y, const real *x, const real *weight, 
                          long in, long out)
 {
     (void)h;
-    product_give_in(st, room_of(y, tmp), view(x, in, 1), view(weight, 1, in), 0, rows, out, in, block_of_part(st, in), 1);
+    product_give(st, room_of(y, tmp), view(x, in, 1), view(weight, 1, in), 0, rows, out, in, block_of_part(st, in));
     put_rows(st, y, close_sums(st, y, tmp, rows * out), bias, rows, out);
 }
 
@@ -53,7 +53,7 @@ void linear_rows_scatter_forward(Stage *st, real *y, const real *x, const real *
 {
     const long here = part_here(st, mine, rows);
     (void)h;
-    product_give_in(st, tmp, view(x, in, 1), view(weight, 1, in), 0, rows, out, in, block_of_part(st, in), 1);
+    product_give(st, tmp, view(x, in, 1), view(weight, 1, in), 0, rows, out, in, block_of_part(st, in));
     put_rows(st, y, close_part(st, tmp, mine * out, rows * out), bias, here, out);
     fill_zeros(y, here * out, mine * out);
 }

@@ -78,7 +78,7 @@ static inline void scores_give(Stage *st, float *wide, float *rest, float *dweig
             if (dweight)
                 product_give(st, dweight + from * in, view(tmp, 1, n), view(x, in, 1), acc, n, in, rows, rows);
             if (dbias)
-                bias_gradient(st, dbias + from, tmp, acc, rows, n);
+                bias_blocks(st, dbias + from, tmp, acc, rows, n, rows);
             if (wide)
                 product_on(st, wide, view(tmp, n, 1), view(weight + from * in, in, 1), from == begin, rows, in, n);
         }

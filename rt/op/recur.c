@@ -227,5 +227,5 @@ void recur_backward_w(Stage *st, float *dweight, float *dbias, const real *dx, c
     if (dweight && product != dweight)
         give_left(st, dweight, product, &by, acc, n);
     if (dbias)
-        bias_gradient(st, dbias, dx, acc, batch * time, 4 * hidden);
+        bias_blocks(st, dbias, dx, acc, batch * time, 4 * hidden, batch * time);
 }

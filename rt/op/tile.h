@@ -20,6 +20,7 @@
 /* What a compiler knows of the rows of a tile.  SOME: a few may lack.  FULL: all are there.  LISTED: they are any of a and of
  * the chains, and nothing is added to these.  STREAM: all are there, and chains take all their terms at once. */
 enum { SOME, FULL, LISTED, STREAM };
+enum { SMALL = TILE_ROWS / 3, MIDDLE = 2 * SMALL };
 
 static inline Floats floats_from(Floats p, long i, long j) { return (Floats){p.at ? p.at + i * p.ld + j : NULL, p.ld}; }
 

@@ -410,7 +410,7 @@ void conv_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, co
     float *sum = (float *)z->scratch;
     omp_set_num_threads(st->threads);
     if (!dweight)
-        bias_gradient(st, dbias, dy, acc, batch * yheight * ywidth, out);
+        bias_blocks(st, dbias, dy, acc, batch * yheight * ywidth, out, batch * yheight * ywidth);
     if (!dweight)
         return;
     for (long i = 0; i < h->pieces; i++) {

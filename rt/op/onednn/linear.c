@@ -94,7 +94,7 @@ void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, 
                        long rows, long in, long out)
 {
     if (dbias)
-        bias_gradient(st, dbias, dy, acc, rows, out);
+        bias_blocks(st, dbias, dy, acc, rows, out, rows);
     if (!dweight)
         return;
     const Gradient *g = st->handle[h];

@@ -117,7 +117,7 @@ void linear_xent_backward(Stage *st, real *dx, float *dweight, float *dbias, con
         scores(st, c, tmp, x, weight, bias, in, from);
         scores_back(st, tmp, tmp, lse, targets, factor, rows, from, n, n, ignore);
         if (dbias)
-            bias_gradient(st, dbias + from, tmp, acc, rows, n);
+            bias_blocks(st, dbias + from, tmp, acc, rows, n, rows);
         if (dweight && bf16)
             product_run(st, c->weight[acc], dweight + at, tmp, x, NULL);
         else if (dweight)
