@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * action.c: the actions of a step that neither compute nor move anything, and what its transfers tell the runtime.
+ * action.c: what the actions and transfers of a step tell the runtime.
  */
 #include "meet.h"
 #include "run.h"
@@ -28,37 +28,6 @@ void action(Stage *st, int number, const char *text)
         trace_stamp(st, number);
     if (st->hook)
         st->hook(st, ACTION_BEGINS, text, NULL, NULL);
-}
-
-static void begin_again(Stage *st, const Chore *c)
-{
-    step_begin(st, c->vals);
-}
-
-void step_begin(Stage *st, Values *vals)
-{
-    Worker *w = st->worker;
-    arena_chore(st, (Chore){.again = begin_again, .vals = vals});
-    Values *v = arena_values(st, vals);
-    values_fill(v, w->run->job, w->ended && !w->eval ? w->next++ : w->step, w->eval);
-    arena_post(st, vals, v, values_bytes(w->run->job), NULL);
-    w->begun = seconds();
-}
-
-static void end_again(Stage *st, const Chore *c)
-{
-    step_end(st, c->vals);
-}
-
-void step_end(Stage *st, Values *vals)
-{
-    Worker *w = st->worker;
-    arena_chore(st, (Chore){.again = end_again, .vals = vals});
-    arena_settle(st, vals);
-    st->wall = seconds() - w->begun;
-    w->last = arena_values(st, vals);
-    if (w->ended && !w->eval)
-        job_parts.overlap->ended(w, w->last);
 }
 
 const char *stage_action(const Stage *st, int stage, int64_t at)

@@ -63,29 +63,6 @@ void arena_write(Worker *w, void *at, const void *from, size_t n)
         memcpy(at, from, n);
 }
 
-void *arena_room(Stage *st, void *at, size_t n)
-{
-    (void)st, (void)n;
-    return at;
-}
-
-void arena_post(Stage *st, void *at, const void *from, size_t n, const ByteInfo *bytes)
-{
-    (void)bytes;
-    arena_write(st->worker, at, from, n);
-}
-
-void arena_chore(Stage *st, Chore c)
-{
-    (void)st, (void)c;
-}
-
-void *arena_ahead(Stage *st, const Values *now, const Read *r)
-{
-    (void)st, (void)now, (void)r;
-    return NULL;
-}
-
 void arena_record(Worker *w)
 {
     (void)w;
@@ -94,12 +71,6 @@ void arena_record(Worker *w)
 void arena_step(Worker *w)
 {
     w->info->step(&w->stage);
-}
-
-Values *arena_values(Stage *st, Values *vals)
-{
-    (void)st;
-    return vals;
 }
 
 void arena_clock(Stage *st, double *at)
@@ -111,9 +82,4 @@ void arena_clock(Stage *st, double *at)
 void *arena_shared(size_t n)
 {
     return calloc(1, n);
-}
-
-void arena_settle(Stage *st, Values *vals)
-{
-    (void)st, (void)vals;
 }

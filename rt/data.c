@@ -230,54 +230,28 @@ bool data_read(Stage *st, const Values *now, const Read *r, void *to, bool early
     return r->mb < 0 ? count(st, strict, now, r, to) : load(st, strict, now, r, to);
 }
 
-static void load_again(Stage *st, const Chore *c)
+const InputInfo *data_input(Stage *st, const Values *now, int input, long bytes)
 {
-    data_load(st, c->to, c->vals, c->input, c->number, c->bytes);
-}
-
-void data_load(Stage *st, void *to, Values *vals, int input, int mb, long bytes)
-{
-    if (paced(st))
-        return;
-    arena_chore(st, (Chore){load_again, to, vals, input, mb, 0, bytes});
     int role;
-    const Values *now = arena_values(st, vals);
     source_of(st, now, input, &role);
     const InputInfo *in = &st->loader->job->input[input];
     long row = in->per * 4;
     if (bytes != row * now->batch)
         quit(st->link, STATUS_RUN, "data: input `%s` is loaded with %ld bytes, but %d samples have %ld; this folder "
              "is not what dpgen wrote", in->name, bytes, (int)now->batch, row * now->batch);
-    const ByteInfo *raw = st->device ? in->bytes : NULL;
-    const Read r = {input, mb, raw ? in->per * now->batch : bytes, 0};
-    void *room = arena_ahead(st, now, &r);
-    if (!room)
-        data_read(st, now, &r, room = arena_room(st, to, (size_t)r.bytes), false);
-    arena_post(st, to, room, (size_t)r.bytes, raw);
+    return in;
 }
 
-static void count_again(Stage *st, const Chore *c)
+void data_counted(Stage *st, Values *now, const Read *r, int count, const int64_t *given)
 {
-    data_count(st, c->vals, c->input, c->number, c->count);
-}
-
-void data_count(Stage *st, Values *vals, int input, int ignore, int count)
-{
-    if (paced(st))
-        return;
-    arena_chore(st, (Chore){count_again, NULL, vals, input, ignore, count, 0});
-    Values *now = arena_values(st, vals);
-    const Read r = {input, -1, sizeof(int64_t), ignore};
-    const int64_t *sum = arena_ahead(st, now, &r);
     int64_t none = 0, *known = now->eval && st->worker ? &st->worker->eval_valid[count] : &none;
-    if (sum || *known)
-        now->valid[count] = sum ? *sum : *known;
+    if (given || *known)
+        now->valid[count] = given ? *given : *known;
     else
-        data_read(st, now, &r, &now->valid[count], false);
+        data_read(st, now, r, &now->valid[count], false);
     *known = now->valid[count];
     if (now->valid[count] == 0 && !now->eval && st->worker && !st->worker->blank)
-        st->worker->blank = (now->step + 1) * 8 + input + 1;
-    arena_post(st, &vals->valid[count], &now->valid[count], sizeof *sum, NULL);
+        st->worker->blank = (now->step + 1) * 8 + r->input + 1;
 }
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */

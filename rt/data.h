@@ -73,6 +73,14 @@ struct SampleRows {             /* data_rows.c */
 /* data.c: an element into `to`; false: it is outside.  With a stage, that ends the job. */
 bool data_store(Stage *st, const InputInfo *in, const DataFile *f, int64_t position, int64_t value, int32_t *to);
 const Piece *data_at(const Source *s, int64_t position);
+/* A read of a step: a data input for a micro-batch, or, mb -1, how many of its targets are not `ignore`, 8 bytes. */
+typedef struct { int input, mb; long bytes; int ignore; } Read;
+/* From any thread.  early: a value out of its range is none of the job's business yet; false then. */
+bool data_read(Stage *st, const Values *now, const Read *r, void *to, bool early);
+/* The input that data_load() loads with so many bytes; else the folder is not what dpgen wrote, and the job ends. */
+const InputInfo *data_input(Stage *st, const Values *now, int input, long bytes);
+/* Of data_count(): the count, unless it is given.  A step without a valid target is noted. */
+void data_counted(Stage *st, Values *now, const Read *r, int count, const int64_t *given);
 Loader *data_loader(const Job *job, int *status);
 Loader *data_done(Loader *l, int status);               /* only if status is DONE */
 /* Of training or of evaluation; no files: none */

@@ -168,30 +168,8 @@ typedef bool (*ArenaTake)(void *to, const void *piece, size_t n);
 /* Hands n bytes from `at` on to `take`, piece by piece, in memory of the host, until it says no. */
 bool arena_read(Worker *w, const void *at, size_t n, ArenaTake take, void *to);
 void arena_write(Worker *w, void *at, const void *from, size_t n);
-/* In a step, in order with its computation: where the host may write what belongs at `at`, and that it has.  arena_post()
- * takes any memory of the host, and has read it when it returns.  bytes: the numbers of n bytes belong there; NULL: what is in
- * the room does.  A stage without a GPU is given no bytes. */
-void *arena_room(Stage *st, void *at, size_t n);
-void arena_post(Stage *st, void *at, const void *from, size_t n, const ByteInfo *bytes);
-/* The host's part of a step of training beside queueing: its begin and end, counts, loads.  Each tells how to do it again:
- * a GPU that has the step as one graph wants no more than that of each further step. */
-typedef struct Chore {
-    void (*again)(Stage *st, const struct Chore *c);
-    void *to;
-    Values *vals;
-    int input, number, count;
-    long bytes;
-} Chore;
-void arena_chore(Stage *st, Chore c);
-/* Reads of a step: a data input for a micro-batch, or, mb -1, how many of its targets are not `ignore`, 8 bytes.  Where this
- * one was made before it was asked for, that is where it lies; else NULL.  arena_post() may take it. */
-typedef struct { int input, mb; long bytes; int ignore; } Read;
-void *arena_ahead(Stage *st, const Values *now, const Read *r);
 void arena_record(Worker *w);                           /* behind all that opens; every stage calls it */
 void arena_step(Worker *w);
-/* The host's copy of the step's values; filled by step_begin(), and from the arena when the step's computation is over. */
-Values *arena_values(Stage *st, Values *vals);
-void arena_settle(Stage *st, Values *vals);
 void arena_clock(Stage *st, double *at);                 /* seconds(), when the computation has come so far */
 void *arena_shared(size_t n);                           /* zeroed memory of the host that kernels may write */
 const char *action_name(const Worker *w, int64_t number);       /* action.c: its text; "?": it has not begun yet */
@@ -276,8 +254,6 @@ long items_room(const Item *item, int n);               /* bytes that their text
 Loader *data_open(Run *run, int *status);               /* NULL: said why, status set */
 /* The same n ids for every sample of an evaluation, of whoever may change them between two; name: what messages call them. */
 Loader *data_given(const Job *job, const int32_t *ids, int64_t n, const char *name, int *status);
-/* From any thread.  early: a value out of its range is none of the job's business yet; false then. */
-bool data_read(Stage *st, const Values *now, const Read *r, void *to, bool early);
 /* Rows of arrays, in order, as an evaluation has them; the loader frees `array`.  rows_are: so many of them from now on. */
 struct Array;
 Loader *data_rows(const Job *job, const DataInfo *info, struct Array *array, int *status);

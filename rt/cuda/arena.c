@@ -20,7 +20,7 @@
 #include "op/cuda/start.h"
 #include "pictures.h"
 #include "record.h"
-#include "run.h"
+#include "step.h"
 
 /* The line in the stage's source names operands and the line of the model. */
 static void describe(const Stage *st, char *to, size_t room)
@@ -324,11 +324,10 @@ void *arena_shared(size_t n)
 /* ---- in a step -------------------------------------------------------------------------------------------------------- */
 
 /* The next room, once the GPU has read what it held. */
-void *arena_room(Stage *st, void *at, size_t n)
+void *arena_room(Stage *st, size_t n)
 {
     Device *d = device_of(st);
     Ring *r = n <= d->values.bytes ? &d->values : &d->loads;
-    (void)at;
     if (n > r->bytes)
         quit(st->link, STATUS_RUN, "stage %d sends %zu bytes to its arena, and no input is as large; this folder is not what "
              "dpgen wrote", st->index, n);
@@ -350,7 +349,7 @@ void arena_post(Stage *st, void *at, const void *from, size_t n, const ByteInfo 
 {
     Device *d = device_of(st);
     if (from != d->at_hand)
-        from = memcpy(arena_room(st, at, n), from, n);
+        from = memcpy(arena_room(st, n), from, n);
     if (d->mode == REPLAYS)
         return;
     if (bytes)

@@ -20,7 +20,7 @@
 #include "ahead.h"
 #include "link.h"
 #include "record.h"
-#include "run.h"
+#include "step.h"
 
 struct Record {
     cudaGraphExec_t graph;
