@@ -85,22 +85,7 @@ FN float frsqrt(float x)
     return 1.0f / fsqrt(x);
 }
 
-#ifdef EXP2
-/* Where a machine has 2^x itself: e^x = 2^t (1 + r ln 2), t + r = x / ln 2 with t rounded.  Two units in
- * the last place, and those of EXP2. */
-FN float fexp(float x)
-{
-    x = x < -104.0f ? -104.0f : x;
-    x = x > 89.0f ? 89.0f : x;
-    float t = x * 0x1.715476p+0f, r = __builtin_fmaf(x, 0x1.715476p+0f, -t) + x * 0x1.4ae0cp-26f;
-    return EXP2(t) * (1.0f + r * 0x1.62e430p-1f);
-}
-
-FN float fexp_near(float x)
-{
-    return fexp(x);
-}
-#else
+#ifndef EXP2                    /* where a machine has 2^x itself, e^x is made of it: op/cuda/kernel.h */
 /* e^x is p 2^i; the last bits of *magic are i, and p is the series of what is left of x. */
 FN float exp_rest(float x, float *magic)
 {

@@ -216,39 +216,47 @@ static int note_paths(const JobOption *table, const void *from, const Job *job, 
     return status;
 }
 
+/* Which options do not go together, or not with this job; NULL: all do. */
+static const char *contradiction(const Options *o, const Job *job)
+{
+    bool evaluation = job->eval.format != NULL, waits = job->stage->pace != NULL;
+    const struct { bool there; const char *why; } list[] = {
+        {o->selftest && o->resume, "--selftest and --resume exclude each other"},
+        {o->selftest && waits, "--selftest: calls of a paced job compute nothing"},
+        {o->none && o->checkpoint != job->ckpt_dir, "--checkpoint and --no-checkpoint exclude each other"},
+        {o->adapter && !job->adapter,
+         "--adapter: this job has no adapters; give the model file a section adapt and generate it anew"},
+        {o->adapter && !o->weights, "--adapter needs --weights, the model that it was trained beside"},
+        {o->evaluates && !evaluation,
+         "--eval-only: this job has no evaluation; give the model file a data.eval and generate it anew"},
+        {o->evaluates && (o->selftest || o->gradients || waits),
+         "--eval-only: nothing is trained, so --gradients, --selftest and paced jobs have nothing to show"},
+        {o->evaluates && !o->weights && !o->resume,
+         "--eval-only evaluates given weights: name --weights PATH, or --checkpoint DIR and --resume"},
+        {o->eval_data && !evaluation,
+         "--eval-data: this job has no evaluation; give the model file a data.eval and generate it anew"},
+        {o->resume && o->weights, "--resume and --weights exclude each other"},
+        {o->resume && (o->none || !o->checkpoint), "--resume needs --checkpoint DIR"},
+    };
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        if (list[i].there)
+            return list[i].why;
+    return NULL;
+}
+
 int options_read(Options *o, const Job *job, char **argv, bool speak)
 {
     *o = (Options){.steps = job->steps, .checkpoint = job->ckpt_dir, .watchdog = -1,
                     .trace = job->trace ? "trace.run.json" : NULL};
     int status = options_table(options_train, o, argv, speak);
+    const char *why = status < 0 ? contradiction(o, job) : NULL;
+    if (why)
+        status = speak ? complain(STATUS_USAGE, "%s", why) : STATUS_USAGE;
     if (status >= 0)
         return status;
-    if (o->selftest && (o->resume || job->stage->pace))
-        return !speak ? STATUS_USAGE : complain(STATUS_USAGE, o->resume ? "--selftest and --resume exclude each other"
-                                                : "--selftest: calls of a paced job compute nothing");
     if (o->selftest)
         o->steps = 1, o->quiet = true, o->watchdog = 0;
-    if (o->none && o->checkpoint != job->ckpt_dir)
-        return speak ? complain(STATUS_USAGE, "--checkpoint and --no-checkpoint exclude each other") : STATUS_USAGE;
-    if (o->adapter && (!job->adapter || !o->weights))
-        return !speak ? STATUS_USAGE
-            : complain(STATUS_USAGE, !job->adapter ? "--adapter: this job has no adapters; give the model file a section "
-                       "adapt and generate it anew" : "--adapter needs --weights, the model that it was trained beside");
-    if (o->evaluates && (!job->eval.format || o->selftest || o->gradients || job->stage->pace))
-        return !speak ? STATUS_USAGE
-            : complain(STATUS_USAGE, !job->eval.format ? "--eval-only: this job has no evaluation; give the model file a "
-                       "data.eval and generate it anew" : "--eval-only: nothing is trained, so --gradients, --selftest and "
-                       "paced jobs have nothing to show");
-    if (o->evaluates && !o->weights && !o->resume)
-        return speak ? complain(STATUS_USAGE, "--eval-only evaluates given weights: name --weights PATH, or --checkpoint DIR "
-                                "and --resume") : STATUS_USAGE;
     if (o->none || o->selftest || (o->evaluates && !o->resume))
         o->checkpoint = NULL;
-    if (o->eval_data && !job->eval.format)
-        return speak ? complain(STATUS_USAGE, "--eval-data: this job has no evaluation; give the model file a "
-                                "data.eval and generate it anew") : STATUS_USAGE;
-    if (o->resume && (!o->checkpoint || o->weights))
-        return speak ? complain(STATUS_USAGE, o->weights ? "--resume and --weights exclude each other"
-                                : "--resume needs --checkpoint DIR") : STATUS_USAGE;
     return note_paths(options_train, o, job, speak);
 }

@@ -11,41 +11,23 @@
 #include "number.h"
 #include "values.h"
 
-static double rate_constant(const Job *job, double lr, int64_t step, double t)
+/* The rate behind the warmup; t: how far it has come, from 0 to 1. */
+static double rate_at(const Job *job, double lr, int64_t step, double t)
 {
-    (void)job, (void)step, (void)t;
-    return lr;
-}
-
-static double rate_cosine(const Job *job, double lr, int64_t step, double t)
-{
-    (void)step;
-    double low = job->final * lr;
-    return low + 0.5 * (1 + number_cos_turn(0.5 * t)) * (lr - low);
-}
-
-static double rate_linear(const Job *job, double lr, int64_t step, double t)
-{
-    (void)step;
-    return lr + t * (job->final * lr - lr);
-}
-
-static double rate_step(const Job *job, double lr, int64_t step, double t)
-{
-    (void)t;
-    return lr * number_power(job->factor, job->every > 0 ? step / job->every : 0);
+    switch (job->lr_kind) {
+    case JOB_COSINE: return job->final * lr + 0.5 * (1 + number_cos_turn(0.5 * t)) * (lr - job->final * lr);
+    case JOB_LINEAR: return lr + t * (job->final * lr - lr);
+    case JOB_STEP: return lr * number_power(job->factor, job->every > 0 ? step / job->every : 0);
+    default: return lr;
+    }
 }
 
 static double rate(const Job *job, double lr, int64_t step)
 {
-    static double (*const kind[])(const Job *, double, int64_t, double) = {
-        [JOB_CONSTANT] = rate_constant, [JOB_COSINE] = rate_cosine, [JOB_LINEAR] = rate_linear, [JOB_STEP] = rate_step
-    };
-    if (step < job->warmup)
-        return lr * (double)(step + 1) / (double)job->warmup;
     int64_t past = step - job->warmup, whole = job->steps - job->warmup;
-    double t = past >= whole ? 1 : (double)past / (double)whole;
-    return kind[job->lr_kind](job, lr, step, t);
+    if (past < 0)
+        return lr * (double)(step + 1) / (double)job->warmup;
+    return rate_at(job, lr, step, past >= whole ? 1 : (double)past / (double)whole);
 }
 
 static void fill(Values *v, const Job *job, const GroupInfo *k, int64_t step, bool eval)
