@@ -90,12 +90,13 @@ for options in "--schedule 2bw" "--pace" "--replicas 2 --stages 1 --set train.ba
         blank "$options" "$tmp/few"
     else fault "$options: $(cat "$tmp/said")"; fi
 done
-# Kernels for convolutions of single channels come along with a job that has some
-for job in "mobilenetv2 rt/op/depthwise.c" "resnet18 rt/op/without/depthwise.c"; do
+# Kernels for convolutions of single channels come along with a job that has some, those for many rows with one that has many
+for job in "mobilenetv2.yaml rt/op/depthwise.c" "resnet18.yaml rt/op/without/depthwise.c" \
+    "bytes-gpt.yaml rt/op/without/pointwise.c" "bytes-gpt.yaml --set train.batch.micro=4 rt/op/pointwise.c"; do
     rm -rf "$tmp/few"
-    if ./dpgen examples/${job% *}.yaml --estimate -o "$tmp/few" >"$tmp/out" 2>"$tmp/said"; then
-        got=$(cd "$tmp/few" && find rt -name depthwise.c)
-        if [ "$got" = "${job#* }" ]; then pass; else fault "${job% *}: $got, not ${job#* }"; fi
+    if ./dpgen examples/${job% *} --estimate -o "$tmp/few" >"$tmp/out" 2>"$tmp/said"; then
+        got=$(cd "$tmp/few" && find rt -name "${job##*/}")
+        if [ "$got" = "${job##* }" ]; then pass; else fault "${job% *}: $got, not ${job##* }"; fi
         columns=$(sed -n '/^\/\* Offsets/,$s/ = 0x.*//p' "$tmp/few/stage0.h" | awk '{ print length }' | sort -u | wc -l)
         if [ "$columns" = 1 ]; then pass; else fault "${job% *}: offsets in $columns columns"; fi
         key=$(grep -c "'key " "$tmp/few/Makefile")

@@ -227,13 +227,17 @@ static const Embedded *included(const char *file, const char *path)
     return e;
 }
 
-/* Convolutions of single channels have kernels of their own; other jobs have a file of that name which says so. */
-static bool has_depthwise(const Plan *p)
+/* Kernels of their own have convolutions of single channels, and products of many rows and few channels.  A job that reaches
+ * them nowhere has the file of that name in rt/op/without/. */
+static bool reaches(const Plan *p, const char *base)
 {
-    for (EACH(const Op, o, p->g->op))
-        if (text_begins(o->call, "conv") && attr_int(o, "groups") > 1 && attr_int(o, "groups") == attr_int(o, "in") &&
-            attr_int(o, "groups") == attr_int(o, "out"))
+    enum { MANY = 512 };        /* of rt/op/pointwise.c */
+    for (EACH(const Op, o, p->g->op)) {
+        bool conv = text_begins(o->call, "conv"), single = attr_int(o, "groups") > 1 &&
+                    attr_int(o, "groups") == attr_int(o, "in") && attr_int(o, "groups") == attr_int(o, "out");
+        if (!strcmp(base, "depthwise.c") ? conv && single : conv || attr_int(o, "rows") >= MANY)
             return true;
+    }
     return false;
 }
 
@@ -246,7 +250,8 @@ static const Embedded *defining(const Plan *p, const Embedded *header)
     if (emit_cuda(p) ? right_in(header->name, k->folder) : right_in(header->name, "rt/op/") && strstr(header->data, "\nvoid "))
         for (int i = 0; i < 4 && !e; i++)
             e = embedded_find(strf("%s%.*s%s", folders[i / 2], (int)strcspn(base, "."), base, i % 2 ? ".cu" : ".c"));
-    return e && !strcmp(e->name, "rt/op/depthwise.c") && !has_depthwise(p) ? embedded_find("rt/op/without/depthwise.c") : e;
+    const Embedded *without = e ? embedded_find(strf("rt/op/without/%s", strrchr(e->name, '/') + 1)) : NULL;
+    return without && !reaches(p, strrchr(e->name, '/') + 1) ? without : e;
 }
 
 /* What a taken file includes comes along, and who defines what that declares. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pointwise.h: products of rows by channels and their gradients: pointwise.c.
+ * pointwise.h: products of rows by channels and their gradients: pointwise.c, or without/pointwise.c in a job of few rows.
  */
 #ifndef POINTWISE_H
 #define POINTWISE_H
