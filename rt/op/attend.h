@@ -23,14 +23,8 @@
  *
  * window: with `causal`, a query sees so many keys, its own the last (I. Beltagy et al., Longformer, 2020); without, those that
  * are less than so many positions away; 0: all.
- * cap: before bias and mask a score s becomes cap tanh(s/cap) (Gemma 2, 2024), whose slope is 1 - tanh(s/cap)^2; 0: it stays.
- * alibi: -alibi m |query - key| is added to a score.  n is the greatest power of two up to `slopes`; m = 2^(-8 h/n) for head
- * h = 1 .. n, and 2^(-4 (2 h - 1)/n) for those behind (O. Press et al., Train Short, Test Long, 2022, and its code); 0: none.
  * sinks: each query of a head has one score more, whose weight goes to no value (OpenAI, gpt-oss, 2025).  Its gradient adds
- * -e^(sink - lse) delta.
- * documents: a query sees the keys with its own number (M. Krell et al., Efficient sequence packing, 2021, who store a mask of
- * query x key; here a tile compares the numbers).  Tiles whose numbers lie apart are left out, so that the work is that of the
- * documents one by one.
+ * -e^(sink - lse) delta (attention_general.c).
  *
  * Order.  Blocks have fixed sizes and ascend; a query's result depends on shapes and its own operands alone.  Key blocks that
  * `causal`, `window` or `documents` hides whole are left out.  causal: key <= query.  A query without any visible key gives
@@ -40,12 +34,12 @@
 #ifndef ATTEND_H
 #define ATTEND_H
 #include "gemm.h"
-#include "../number.h"
 #include "../philox.h"
 
 /* MANY queries share the packed keys and values of a block.  The stack: 200 KiB at most, with gemm.c's. */
 enum { QUERIES = 32, KEYS = 32, MANY = 4 * QUERIES, WIDE = 128 };
 
+typedef struct Scoring Scoring;
 typedef struct {
     const real *q, *k, *v, *bias;
     const int32_t *mask;
@@ -54,13 +48,10 @@ typedef struct {
     long batch, heads, group, query, key, width, ldq, ldk, ldv, ldy, causal;   /* group: query heads that share keys */
     float scale, drop;
     int64_t site;
-    long window;
-    float cap;
     long first;                 /* the head that its first one is for random numbers */
-    const int32_t *documents;   /* [batch key], with as many queries; 0: all see all */
+    long window;
     const real *sinks;          /* [batch heads]; 0: none */
-    float alibi;
-    long slopes;                /* the heads of all devices */
+    const Scoring *more;        /* 0: nothing else changes scores */
 } Attention;
 
 /* A site below 0: the heads are those of one device of several, and ~site is that of all. */
@@ -74,6 +65,17 @@ static inline Attention placed(const Stage *st, const Attention *a)
 
 /* What a tile of scores covers. */
 typedef struct { long b, head, q, k, nq, nk; } AttendBlock;
+
+/* What else may change scores (attention_general.c): n of a row before bias and mask, with the slope by which a gradient of them
+ * is multiplied on its way back, or NULL; those of a tile, behind all else; does no query of a tile see a key of it? */
+struct Scoring {
+    void (*bend)(float *row, float *slope, const Attention *a, long n);         /* 0: it does not */
+    void (*place)(float *s, const Attention *a, const AttendBlock *p);
+    bool (*apart)(const Attention *a, const AttendBlock *p);
+};
+
+static bool apart(const Attention *a, const AttendBlock *p) { return a->more && a->more->apart(a, p); }
+static bool bends(const Attention *a) { return a->more && a->more->bend; }
 
 static View of_queries(const Attention *a, const real *at, long ld, const AttendBlock *p)
 {
@@ -113,77 +115,32 @@ static void times(float *c, long ldc, int begin, View a, Right *r, long m)
     }
 }
 
-static int32_t document(const Attention *a, long b, long at) { return a->documents[b * a->key + at]; }
-
-/* Do the numbers of the tile's queries and of its keys lie apart? */
-static bool apart(const Attention *a, const AttendBlock *p)
-{
-    if (!a->documents)
-        return false;
-    int32_t first = document(a, p->b, p->q), last = first, low = document(a, p->b, p->k), high = low;
-    for (long i = 1; i < p->nq; i++) {
-        int32_t d = document(a, p->b, p->q + i);
-        first = d < first ? d : first;
-        last = d > last ? d : last;
-    }
-    for (long j = 1; j < p->nk; j++) {
-        int32_t d = document(a, p->b, p->k + j);
-        low = d < low ? d : low;
-        high = d > high ? d : high;
-    }
-    return last < low || high < first;
-}
-
-/* Scores of a row are capped; slope: what a gradient of them is multiplied by on its way back, NULL: not wanted. */
-static void capped(float *row, float *slope, float cap, long n)
-{
-    for (long j = 0; j < n; j++) {
-        float t = ftanh(row[j] / cap);
-        row[j] = cap * t;
-        if (slope)
-            slope[j] = 1.0f - t * t;
-    }
-}
-
-/* What ALiBi takes from a score of the head, a position of distance. */
-static float alibi_slope(const Attention *a, long head)
-{
-    long n = 1, h = a->first + head;
-    while (2 * n <= a->slopes)
-        n *= 2;
-    double power = h < n ? -8.0 * (double)(h + 1) / (double)n : -4.0 * (double)(2 * (h - n) + 1) / (double)n;
-    return a->alibi * (float)number_exp(power * 0x1.62e42fefa39efp-1);       /* ln 2 */
-}
-
 static long gap(long q, long k) { return q < k ? k - q : q - k; }
 
-/* s[nq][KEYS] = scale q k^T + bias, -infinity where a key is hidden; slope as in capped; keys: k^T. */
+/* s[nq][KEYS] = scale q k^T + bias, -infinity where a key is hidden; slope as in Scoring; keys: k^T. */
 static void scores(float *s, float *slope, const Attention *a, const AttendBlock *p, Right *keys)
 {
     times(s, KEYS, 1, of_queries(a, a->q, a->ldq, p), keys, p->nq);
-    float step = a->alibi > 0 ? alibi_slope(a, p->head) : 0;
     long hides = a->causal && p->k + p->nk - 1 > p->q;
     for (long i = 0; i < p->nq; i++) {
         float *row = s + i * KEYS;
         for (long j = 0; j < p->nk; j++)
             row[j] *= a->scale;
-        if (a->cap > 0)
-            capped(row, slope ? slope + i * KEYS : NULL, a->cap, p->nk);
+        if (bends(a))
+            a->more->bend(row, slope ? slope + i * KEYS : NULL, a, p->nk);
         for (long j = 0; a->bias && j < p->nk; j++)
             row[j] += get(a->bias, (p->head * a->query + p->q + i) * a->key + p->k + j);
-        for (long j = 0; a->alibi > 0 && j < p->nk; j++)
-            row[j] -= step * (float)gap(p->q + i, p->k + j);
         for (long j = 0; a->mask && j < p->nk; j++)
             row[j] = a->mask[p->b * a->key + p->k + j] ? row[j] : -F_INFINITY;
         for (long j = 0; hides && j < p->nk; j++)
             row[j] = p->k + j <= p->q + i ? row[j] : -F_INFINITY;
         for (long j = 0; a->window && j < p->nk; j++)
             row[j] = gap(p->q + i, p->k + j) < a->window ? row[j] : -F_INFINITY;
-        for (long j = 0; a->documents && j < p->nk; j++)
-            row[j] = document(a, p->b, p->q + i) == document(a, p->b, p->k + j) ? row[j] : -F_INFINITY;
         for (long j = p->nk; j < KEYS; j++)
             row[j] = -F_INFINITY;
     }
+    if (a->more)
+        a->more->place(s, a, p);
 }
 
 /* Multiply s[nq][KEYS] by the dropout factors. */
@@ -307,7 +264,7 @@ typedef struct {
     const real *dy, *y;
     const float *lse;
     float *delta;               /* [batch heads query] */
-    real *dq, *dk, *dv, *dbias, *dsinks;
+    real *dq, *dk, *dv, *dbias;
 } Back;
 
 static void deltas(Stage *st, const Attention *a, const Back *r)
@@ -347,7 +304,7 @@ static void slopes(float *prob, float *ds, const Attention *a, const Back *r, co
             ds[i * KEYS + j] = e * (ds[i * KEYS + j] - delta);
         }
     }
-    for (long i = 0; a->cap > 0 && through && i < p->nq; i++)
+    for (long i = 0; bends(a) && through && i < p->nq; i++)
         for (long j = 0; j < p->nk; j++)
             ds[i * KEYS + j] *= slope[i * KEYS + j];
     dropped(prob, a, p);
@@ -456,15 +413,6 @@ static void backward_bias(const Attention *a, const Back *r, AttendBlock p)
             put(r->dbias, (p.head * a->query + p.q + i) * a->key + p.k + j, sum[i * KEYS + j]);
 }
 
-static void backward_sinks(const Attention *a, const Back *r)
-{
-    for (long i = 0; i < a->batch * a->heads; i++) {
-        float sum, sink = get(a->sinks, i);
-        SUM_OF(sum, a->query, j, fexp(sink - r->lse[i * a->query + j]) * r->delta[i * a->query + j]);
-        put(r->dsinks, i, -sum);
-    }
-}
-
 static void backward(Stage *st, const Attention *of, const Back *r)
 {
     const Attention here = placed(st, of), *a = &here;
@@ -474,8 +422,6 @@ static void backward(Stage *st, const Attention *of, const Back *r)
     long n_heads = whole ? pairs / a->group : 0, n_queries = r->dq && !whole ? pairs * down : 0;
     long n_keys = (r->dk || r->dv) && !whole ? pairs / a->group * across : 0;
     deltas(st, a, r);
-    if (r->dsinks)
-        backward_sinks(a, r);
     EACH(pairs * a->query * a->key * a->width >= 1 << 15)
     for (long task = 0; task < n_heads; task++) {
         AttendBlock p = {task * a->group / a->heads, task * a->group % a->heads, 0, 0, 0, 0};

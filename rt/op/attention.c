@@ -11,7 +11,7 @@ void attention_forward(Stage *st, real *y, float *lse, const real *q, const real
     (void)h;
     long all = heads * width;
     Attention a = {q, k, v, bias, mask, vals, mb, batch, heads, 1, query, key, width,
-                   all, all, all, all, causal, scale, drop, site, 0, 0, 0, 0, 0, 0, 0};
+                   all, all, all, all, causal, scale, drop, site, 0, 0, 0, 0};
     forward(st, y, lse, &a);
 }
 
@@ -23,7 +23,7 @@ void attention_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, co
     (void)h;
     long all = heads * width;
     Attention a = {q, k, v, bias, mask, vals, mb, batch, heads, 1, query, key, width,
-                   all, all, all, all, causal, scale, drop, site, 0, 0, 0, 0, 0, 0, 0};
-    Back r = {dy, y, lse, tmp, dq, dk, dv, dbias, 0};
+                   all, all, all, all, causal, scale, drop, site, 0, 0, 0, 0};
+    Back r = {dy, y, lse, tmp, dq, dk, dv, dbias};
     backward(st, &a, &r);
 }

@@ -11,7 +11,7 @@ void attention_packed_forward(Stage *st, real *y, float *lse, const real *qkv, c
     (void)h;
     long all = heads * width, row = 3 * all;
     Attention a = {qkv, qkv + all, qkv + 2 * all, bias, mask, vals, mb, batch, heads, 1, query, query, width,
-                   row, row, row, all, causal, scale, drop, site, 0, 0, 0, 0, 0, 0, 0};
+                   row, row, row, all, causal, scale, drop, site, 0, 0, 0, 0};
     forward(st, y, lse, &a);
 }
 
@@ -23,7 +23,7 @@ void attention_packed_backward(Stage *st, real *dqkv, real *dbias, const real *d
     (void)h;
     long all = heads * width, row = 3 * all;
     Attention a = {qkv, qkv + all, qkv + 2 * all, bias, mask, vals, mb, batch, heads, 1, query, query, width,
-                   row, row, row, all, causal, scale, drop, site, 0, 0, 0, 0, 0, 0, 0};
-    Back r = {dy, y, lse, tmp, dqkv, dqkv ? dqkv + all : 0, dqkv ? dqkv + 2 * all : 0, dbias, 0};
+                   row, row, row, all, causal, scale, drop, site, 0, 0, 0, 0};
+    Back r = {dy, y, lse, tmp, dqkv, dqkv ? dqkv + all : 0, dqkv ? dqkv + 2 * all : 0, dbias};
     backward(st, &a, &r);
 }
