@@ -22,22 +22,14 @@
 #include "sha256.h"
 #include "weights_read.h"
 
-enum { NAME = 512 };
-
-typedef struct { char name[CKPT_NAME], sha[65]; int64_t bytes; bool open; char *path; SafeFile file; } CkptFile;
-typedef struct { char *name; char file[CKPT_NAME]; } Entry;
 typedef struct {
-    char dir[CKPT_PATH];
+    char dir[CKPT_PATH], path[CKPT_PATH + 16];  /* of the checkpoint; of its index.json */
+    Weights list;
     char format[32], model[65], seed[32], data[65], versions[1024], moments[64], key[2048];
-    const Job *job;
     char store[512];
     Text changed;               /* settings that this job has otherwise */
     int64_t step, batch, micro, groups, best, since;     /* -1: not there */
     char loss[64];
-    CkptFile *file;
-    int parts;
-    Entry *entry;               /* by name */
-    int entries;
 } Index;
 
 /* ---- index.json -------------------------------------------------------------------------------------------------- */
@@ -65,7 +57,7 @@ static int setting_of(const Setting *all, const char *name)
 /* Those that both know are compared, and those whose absence says something.  No string is longer than what is left. */
 static bool read_settings(Json *j, Index *x)
 {
-    const Setting *all = x->job->setting;
+    const Setting *all = x->list.job->setting;
     size_t room = (size_t)(j->end - j->at) + 1, n = 0;
     while (all && all[n].name)
         n++;
@@ -116,64 +108,35 @@ static bool read_metadata(Json *j, Index *x)
     return !j->why;
 }
 
-static bool read_part(Json *j, CkptFile *p)
+static bool read_file(Json *j, Index *x)
 {
-    char key[32];
+    char key[32], name[CKPT_NAME] = "", sha[65] = "";
+    int64_t bytes = -1;
     for (bool first = true; json_member(j, &first, key, sizeof key);)
         if (!strcmp(key, "name"))
-            json_string(j, p->name, sizeof p->name);
+            json_string(j, name, sizeof name);
         else if (!strcmp(key, "sha256"))
-            json_string(j, p->sha, sizeof p->sha);
+            json_string(j, sha, sizeof sha);
         else if (!strcmp(key, "bytes"))
-            json_integer(j, &p->bytes);
+            json_integer(j, &bytes);
         else
             json_skip(j);
-    if (!j->why && (strchr(p->name, '/') || p->name[0] == '.' || !p->name[0]))
-        j->why = "a file name that leads out of the checkpoint";
-    return !j->why;
-}
-
-static bool read_parts(Json *j, Index *x)
-{
-    for (bool first = true; json_member(j, &first, NULL, 0);) {
-        CkptFile *more = realloc(x->file, ((size_t)x->parts + 1) * sizeof *more);
-        if (!more) {
-            j->why = "no memory";
-            return false;
-        }
-        x->file = more;
-        x->file[x->parts] = (CkptFile){.bytes = -1};
-        read_part(j, &x->file[x->parts++]);
+    int i = j->why ? -1 : weights_shard(&x->list, j, name);
+    if (i >= 0) {
+        x->list.shard[i].bytes = bytes;
+        memcpy(x->list.shard[i].sha, sha, sizeof sha);
     }
     return !j->why;
 }
 
-static bool read_map(Json *j, Index *x)
+static bool read_files(Json *j, Index *x)
 {
-    char name[NAME];
-    for (bool first = true; json_member(j, &first, name, sizeof name);) {
-        Entry *more = x->entries % 256 ? x->entry : realloc(x->entry, ((size_t)x->entries + 256) * sizeof *more);
-        char *copy = malloc(strlen(name) + 1);
-        if (more)
-            x->entry = more;
-        if (!more || !copy) {
-            free(copy);
-            j->why = "no memory";
-            return false;
-        }
-        Entry *e = &x->entry[x->entries++];
-        e->name = strcpy(copy, name);
-        json_string(j, e->file, sizeof e->file);
-    }
+    for (bool first = true; json_member(j, &first, NULL, 0);)
+        read_file(j, x);
     return !j->why;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const Entry *)a)->name, ((const Entry *)b)->name);
-}
-
-static int parse_index(Index *x, const char *path, const char *text, size_t n)
+static int parse_index(Index *x, const char *text, size_t n)
 {
     enum { METADATA = 1, FILES = 2, MAP = 4 };
     int seen = 0;
@@ -184,20 +147,15 @@ static int parse_index(Index *x, const char *path, const char *text, size_t n)
                   !strcmp(key, "weight_map") ? MAP : 0;
         if (!bit || seen & bit)
             j.why = "an unknown or repeated key";
-        else if (!(bit == METADATA ? read_metadata : bit == FILES ? read_parts : read_map)(&j, x))
+        else if (bit == MAP ? !weights_map(&x->list, &j) : !(bit == METADATA ? read_metadata : read_files)(&j, x))
             break;
         seen |= bit;
     }
     if (json_end(&j) && seen != (METADATA | FILES | MAP))
         j.why = "metadata, files or weight_map is missing";
     if (j.why)
-        return complain(STATUS_STALE, "%s: byte %ld: %s", path, (long)(j.at - j.from), j.why);
-    if (x->entries > 1)
-        qsort(x->entry, (size_t)x->entries, sizeof *x->entry, by_name);
-    for (int i = 1; i < x->entries; i++)
-        if (!strcmp(x->entry[i - 1].name, x->entry[i].name))
-            return complain(STATUS_STALE, "%s: tensor `%s` is listed twice", path, x->entry[i].name);
-    return DONE;
+        return complain(STATUS_STALE, "%s: byte %ld: %s", x->path, (long)(j.at - j.from), j.why);
+    return weights_sort(&x->list);
 }
 
 static void hash_of(const void *data, size_t n, char hex[65])
@@ -221,18 +179,20 @@ static int check_commit(const char *path, const DataFile *commit, const DataFile
 
 static int open_index(Index *x)
 {
-    char commit_path[CKPT_PATH + 16], index_path[CKPT_PATH + 16];
+    char commit_path[CKPT_PATH + 16];
     DataFile commit = {0}, index = {0};
     snprintf(commit_path, sizeof commit_path, "%s/COMMIT", x->dir);
-    snprintf(index_path, sizeof index_path, "%s/index.json", x->dir);
+    snprintf(x->path, sizeof x->path, "%s/index.json", x->dir);
     int status = data_stale(data_map(&commit, commit_path, "checkpoint"));
     if (status == DONE)
-        status = data_stale(data_map(&index, index_path, "checkpoint"));
+        status = data_stale(data_map(&index, x->path, "checkpoint"));
     if (status == DONE)
         status = check_commit(commit_path, &commit, &index);
+    x->list.path = x->dir;
+    x->list.index = x->path;
     x->changed = (Text){x->store, 0, sizeof x->store};
     if (status == DONE)
-        status = parse_index(x, index_path, (const char *)index.at, index.size);
+        status = parse_index(x, (const char *)index.at, index.size);
     data_unmap(&commit);
     data_unmap(&index);
     return status;
@@ -362,14 +322,9 @@ static void say_changes(const Index *x, const Run *run)
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
-static int open_part(const Index *x, CkptFile *p)
+static int open_part(Shard *p)
 {
     char hex[65];
-    size_t n = strlen(x->dir) + strlen(p->name) + 2;
-    p->path = malloc(n);
-    if (!p->path)
-        return complain(STATUS_RUN, "no memory to read %s", x->dir);
-    snprintf(p->path, n, "%s/%s", x->dir, p->name);
     DataFile f = {0};
     int status = data_stale(data_map(&f, p->path, "checkpoint"));
     if (status == DONE && (int64_t)f.size != p->bytes)
@@ -383,28 +338,6 @@ static int open_part(const Index *x, CkptFile *p)
     data_unmap(&f);
     p->open = status == DONE;
     return status == DONE ? safe_open(&p->file, p->path) : status;
-}
-
-static const Entry *find_entry(const Index *x, const char *name, const char *suffix)
-{
-    for (int low = 0, high = x->entries - 1; low <= high;) {
-        int mid = (low + high) / 2, order = safe_order(name, suffix, x->entry[mid].name);
-        if (order == 0)
-            return &x->entry[mid];
-        if (order < 0)
-            high = mid - 1;
-        else
-            low = mid + 1;
-    }
-    return NULL;
-}
-
-static CkptFile *find_part(Index *x, const char *file)
-{
-    for (int i = 0; i < x->parts; i++)
-        if (!strcmp(x->file[i].name, file))
-            return &x->file[i];
-    return NULL;
 }
 
 /* Version n of a state into its place.  Of an older one that is kept in bf16 alone, the f32 values are not wanted. */
@@ -423,63 +356,48 @@ static int place(Worker *w, const StateInfo *s, int64_t n, const SafeFile *f, co
     return status;
 }
 
-static int load_state(Worker *w, Index *x, const StateInfo *s, const char *kind, int age)
+static int load_state(Worker *w, Index *x, const StateInfo *s, int age)
 {
-    char suffix[16];
-    old_suffix(suffix, kind, age);
-    const Entry *e = find_entry(x, s->name, suffix);
+    char name[WEIGHTS_NAME], suffix[16];
+    state_suffix(suffix, s->kind, age);
+    snprintf(name, sizeof name, "%s%s", s->name, suffix);
+    const Listed *e = weights_named(&x->list, name);
     if (!e)
-        return complain(STATUS_STALE, "%s: tensor `%s%s` is missing%s%s", x->dir, s->name, suffix,
+        return complain(STATUS_STALE, "%s: tensor `%s` is missing%s%s", x->dir, name,
                         s->kind == STATE_PARAM ? "" : "; start anew from its parameters with --weights ",
                         s->kind == STATE_PARAM ? "" : x->dir);
-    CkptFile *p = find_part(x, e->file);
-    if (!p)
-        return complain(STATUS_STALE, "%s: tensor `%s` is in `%s`, which index.json does not list", x->dir, e->name,
-                        e->file);
-    int status = p->open ? DONE : open_part(x, p);
+    Shard *p = &x->list.shard[e->shard];
+    if (!*p->sha)
+        return complain(STATUS_STALE, "%s: tensor `%s` is in `%s`, which index.json does not list", x->dir, name,
+                        strrchr(p->path, '/') + 1);
+    int status = p->open ? DONE : open_part(p);
     if (status != DONE)
         return status;
-    const SafeTensor *t = safe_find(&p->file, s->name, suffix);
+    const SafeTensor *t = safe_find(&p->file, name);
     if (!t)
-        return complain(STATUS_STALE, "%s: tensor `%s%s` is missing, though index.json promises it", p->path,
-                        s->name, suffix);
+        return complain(STATUS_STALE, "%s: tensor `%s` is missing, though index.json promises it", p->path, name);
     return place(w, s, w->done - age, &p->file, t);
 }
 
 /* A history of sizes that is not there begins anew. */
-static int load_some(Worker *w, Index *x, const StateInfo *s, const char *suffix, bool old)
+static int load_some(Worker *w, Index *x, const StateInfo *s, bool old)
 {
     bool may = s->files == FILES_DO_NOT || s->files == FILES_MAY;
-    bool left = s->files == FILES_GET || (may && !find_entry(x, s->name, suffix));
+    bool left = s->files == FILES_GET || (may && !weights_named(&x->list, s->name));
     int status = DONE, ages = old ? state_versions(s) : left ? 0 : 1;
     for (int age = 0; age < ages && status == DONE; age++)
-        status = load_state(w, x, s, suffix, age);
+        status = load_state(w, x, s, age);
     return status;
 }
 
 /* The states whose kind is in `kinds`, bits 1 << STATE_...; old: all versions, of a run that goes on. */
 static int load_worker(Worker *w, Index *x, unsigned kinds, bool old)
 {
-    static const char *const suffix[] = {[STATE_PARAM] = "", [STATE_MOMENT1] = ".m", [STATE_MOMENT2] = ".v",
-                                         [STATE_DRIFT] = ".drift", [STATE_CENTRE] = ".centre"};
     int status = DONE;
     for (int i = 0; i < w->info->states && status == DONE; i++)
         if (kinds >> w->info->state[i].kind & 1)
-            status = load_some(w, x, &w->info->state[i], suffix[w->info->state[i].kind], old);
+            status = load_some(w, x, &w->info->state[i], old);
     return status;
-}
-
-static void close_index(Index *x)
-{
-    for (int i = 0; i < x->parts; i++) {
-        if (x->file[i].open)
-            safe_close(&x->file[i].file);
-        free(x->file[i].path);
-    }
-    for (int i = 0; i < x->entries; i++)
-        free(x->entry[i].name);
-    free(x->file);
-    free(x->entry);
 }
 
 /* ---- what main.c calls ------------------------------------------------------------------------------------------- */
@@ -500,7 +418,7 @@ static int64_t newest(const char *dir, int *status)
 
 int ckpt_load(Run *run)
 {
-    Index x = {.job = run->job, .step = -1, .batch = -1, .micro = -1, .groups = -1, .best = -1};
+    Index x = {.list = {.job = run->job}, .step = -1, .batch = -1, .micro = -1, .groups = -1, .best = -1};
     int status = DONE;
     int64_t step = newest(run->opt.checkpoint, &status);
     if (status != DONE)
@@ -519,7 +437,7 @@ int ckpt_load(Run *run)
         say_changes(&x, run);
     run->start = step;
     run->best = (Best){strtod(x.loss, NULL), x.loss[0] ? x.best : -1, x.since, false};
-    close_index(&x);
+    weights_close(&x.list);
     return status;
 }
 
@@ -555,7 +473,7 @@ static int by_parameter(const void *name, const void *item)
 /* A parameter of the job, or a state of one, whose name has a word more. */
 static bool has_taker(const Run *run, const char *entry)
 {
-    char name[NAME];
+    char name[WEIGHTS_NAME];
     snprintf(name, sizeof name, "%s", entry);
     for (char *end = name + strlen(name); end; end = strrchr(name, '.')) {
         *end = 0;
@@ -569,19 +487,18 @@ static bool has_taker(const Run *run, const char *entry)
  * trained; adapters it has, or what it has learnt is lost. */
 static int weights_of_checkpoint(Run *run, const char *dir)
 {
-    Index x = {.job = run->job, .step = -1, .batch = -1, .micro = -1, .groups = -1, .best = -1};
-    const Weights all = {.job = run->job};
+    Index x = {.list = {.job = run->job}, .step = -1, .batch = -1, .micro = -1, .groups = -1, .best = -1};
     snprintf(x.dir, sizeof x.dir, "%s", dir);
     int status = open_index(&x);
-    for (int i = 0; i < x.entries && status == DONE; i++) {
-        const char *name = x.entry[i].name;
+    for (int i = 0; i < x.list.tensors && status == DONE; i++) {
+        const char *name = x.list.tensor[i].name;
         bool may = run->job->outputs && (run->job->adapter || !strstr(name, ".lora_"));
-        if (!may && !has_taker(run, name) && !(job_parts.described && job_parts.described->ignored(&all, name)))
+        if (!may && !has_taker(run, name) && !(job_parts.described && job_parts.described->ignored(&x.list, name)))
             status = weights_untaken(dir, name);
     }
     for (int i = 0; i < run->count && status == DONE; i++)
         status = load_worker(&run->worker[i], &x, 1u << STATE_PARAM, false);
-    close_index(&x);
+    weights_close(&x.list);
     return status;
 }
 

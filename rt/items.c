@@ -10,9 +10,6 @@
 #include <string.h>
 #include "run.h"
 
-static const char *const suffixes[] = {[STATE_PARAM] = "", [STATE_GRAD] = "", [STATE_MOMENT1] = ".m",
-                                       [STATE_MOMENT2] = ".v", [STATE_DRIFT] = ".drift", [STATE_CENTRE] = ".centre"};
-
 /* Names with their suffixes, as if joined. */
 static int compare_names(const Item *a, const Item *b)
 {
@@ -43,12 +40,13 @@ int state_versions(const StateInfo *s)
     return s->kind != STATE_PARAM || most < 1 ? 1 : most;
 }
 
-void old_suffix(char to[16], const char *suffix, int age)
+void state_suffix(char to[16], int kind, int age)
 {
+    static const char *const suffix[] = {[STATE_PARAM] = "", [STATE_GRAD] = "", [STATE_MOMENT1] = ".m",
+                                         [STATE_MOMENT2] = ".v", [STATE_DRIFT] = ".drift", [STATE_CENTRE] = ".centre"};
+    int n = snprintf(to, 16, "%s", suffix[kind]);
     if (age)
-        snprintf(to, 16, "%s.old%d", suffix, age);
-    else
-        snprintf(to, 16, "%s", suffix);
+        snprintf(to + n, (size_t)(16 - n), ".old%d", age);
 }
 
 static int collect(Item *to, const Job *job, unsigned kinds, int stage)
@@ -62,7 +60,7 @@ static int collect(Item *to, const Job *job, unsigned kinds, int stage)
             for (int age = 0; wanted && age < (kinds >> STATE_OLD & 1 ? state_versions(s) : 1); age++, n++)
                 if (to) {
                     to[n] = (Item){.state = s, .stage = k, .age = age};
-                    old_suffix(to[n].suffix, suffixes[s->kind], age);
+                    state_suffix(to[n].suffix, s->kind, age);
                 }
         }
     return n;

@@ -247,7 +247,7 @@ int  state_versions(const StateInfo *s);
 /* Of version n, or of step n: in f32, NULL where there is none; in bf16, likewise. */
 float *state_data(const Worker *w, const StateInfo *s, int64_t n);
 uint16_t *state_copy(const Worker *w, const StateInfo *s, int64_t n);
-void old_suffix(char to[16], const char *suffix, int age);
+void state_suffix(char to[16], int kind, int age);      /* behind the name of a state in files */
 long items_room(const Item *item, int n);               /* bytes that their text in a header may need */
 
 /* ---- data.c ------------------------------------------------------------------------------------------------- */

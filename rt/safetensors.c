@@ -6,8 +6,8 @@
  * A file may come from anywhere, so its header is taken as hostile: at most 100 MB, bounded depth, every product checked for
  * overflow, offsets in order and inside the file, sizes that are those of type and shape, no name twice.  The job then asks
  * for tensors by the name, type and shape that it knows.  Nothing in the file sizes an allocation but the length of its
- * header. Types read are F32 and BF16 (widened, exact).  A tensor of a type that is not known has the bytes that its offsets
- * say, and may stand there as long as nobody wants it.
+ * header.  A tensor of a type that is not known has the bytes that its offsets say, and may stand there as long as nobody wants
+ * it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,6 +16,7 @@
 #include "data.h"
 #include "json.h"
 #include "little.h"
+#include "place.h"
 #include "real.h"
 #include "safetensors.h"
 
@@ -234,26 +235,32 @@ void safe_close(SafeFile *f)
     *f = (SafeFile){0};
 }
 
-int safe_order(const char *name, const char *suffix, const char *key)
+const SafeTensor *safe_find(const SafeFile *f, const char *name)
 {
-    size_t n = strlen(name);
-    int order = strncmp(name, key, n);
-    return order ? order : strcmp(suffix, key + n);
+    SafeTensor key = {.name = name};
+    return f->tensors ? bsearch(&key, f->tensor, (size_t)f->tensors, sizeof key, by_name) : NULL;
 }
 
-const SafeTensor *safe_find(const SafeFile *f, const char *name, const char *suffix)
+char safe_type(const SafeTensor *t)
 {
-    int low = 0, high = f->tensors - 1;
-    while (low <= high) {
-        int mid = (low + high) / 2, order = safe_order(name, suffix, f->tensor[mid].name);
-        if (order == 0)
-            return &f->tensor[mid];
-        if (order < 0)
-            high = mid - 1;
-        else
-            low = mid + 1;
-    }
-    return NULL;
+    const char *is = t->type;
+    return !strcmp(is, "F32") ? 'f' : !strcmp(is, "F16") ? 'h' : !strcmp(is, "BF16") ? 'b' : !strcmp(is, "I64") ? 'i' : 0;
+}
+
+const unsigned char *safe_numbers(const SafeFile *f, const SafeTensor *t)
+{
+    return f->at + f->data + t->from;
+}
+
+void safe_widen(float *to, const unsigned char *from, char type, int64_t step, int64_t n)
+{
+    if (type == 'f' && step == 1)
+        little(memcpy(to, from, (size_t)n * sizeof *to), (size_t)n, sizeof *to);
+    else for (int64_t i = 0; i < n; i++)
+        to[i] = type == 'h' ? half_float((uint16_t)data_bits(from + 2 * i * step, 2))
+              : type == 'b' ? bf16_float((uint16_t)data_bits(from + 2 * i * step, 2))
+              : type == 'i' ? (float)(int64_t)data_bits(from + 8 * i * step, 8)
+              : bits_float((uint32_t)data_bits(from + 4 * i * step, 4));
 }
 
 void safe_shape(Text *t, int n, const int64_t *dim)
@@ -280,16 +287,12 @@ static int wrong_shape(const SafeFile *f, const SafeTensor *t, const StateInfo *
 
 int safe_read(const SafeFile *f, const SafeTensor *t, const StateInfo *s, float *to)
 {
-    bool same = t->ndim == s->ndim, wide = strcmp(t->type, "F32") == 0;
+    char type = safe_type(t);
+    bool same = t->ndim == s->ndim && (type == 'f' || type == 'b');
     for (int i = 0; same && i < s->ndim; i++)
         same = t->dim[i] == s->dim[i];
-    if (!same || (!wide && strcmp(t->type, "BF16") != 0))
+    if (!same)
         return wrong_shape(f, t, s);
-    const unsigned char *from = f->at + f->data + t->from;
-    if (wide)
-        little(memcpy(to, from, (size_t)s->n * sizeof *to), (size_t)s->n, sizeof *to);
-    else
-        for (long i = 0; i < s->n; i++)
-            to[i] = bf16_float((uint16_t)data_bits(from + 2 * i, 2));
+    safe_widen(to, safe_numbers(f, t), type, 1, s->n);
     return DONE;
 }

@@ -27,11 +27,14 @@ typedef struct {
 void safe_header(Text *t, const Item *item, int n, const char *extra);
 void safe_ends(Text *t);        /* the end of such a header, and its length in front */
 void safe_shape(Text *t, int n, const int64_t *dim);
-int  safe_order(const char *name, const char *suffix, const char *key);        /* name followed by suffix, against a key */
 /* Both return a status and have said why. */
 int  safe_open(SafeFile *f, const char *path);
-const SafeTensor *safe_find(const SafeFile *f, const char *name, const char *suffix);
-/* As floats into `to`; type and shape must be those of the state. */
+const SafeTensor *safe_find(const SafeFile *f, const char *name);
+char safe_type(const SafeTensor *t);    /* how its numbers stand there: f, h, b or i as F32, F16, BF16, I64; 0: otherwise */
+const unsigned char *safe_numbers(const SafeFile *f, const SafeTensor *t);
+/* n of them, `step` apart, which is exact but for I64. */
+void safe_widen(float *to, const unsigned char *from, char type, int64_t step, int64_t n);
+/* As floats into `to`; F32 or BF16, of the shape of the state. */
 int  safe_read(const SafeFile *f, const SafeTensor *t, const StateInfo *s, float *to);
 void safe_close(SafeFile *f);
 #endif

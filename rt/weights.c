@@ -19,8 +19,6 @@
 #include "ckpt.h"
 #include "data.h"
 #include "json.h"
-#include "little.h"
-#include "real.h"
 #include "safetensors.h"
 #include "weights_read.h"
 
@@ -49,7 +47,7 @@ Published weights_place(const Job *job, const StateInfo *s, int piece)
 
 /* ---- the list of tensors ----------------------------------------------------------------------------------------- */
 
-int weights_order(const void *a, const void *b)
+static int by_name(const void *a, const void *b)
 {
     return strcmp(((const Listed *)a)->name, ((const Listed *)b)->name);
 }
@@ -91,21 +89,38 @@ static int shard_of(Weights *x, const char *path)
     return x->shards++;
 }
 
-static bool read_map(Json *j, Weights *x)
+int weights_shard(Weights *x, Json *j, const char *file)
 {
-    char name[WEIGHTS_NAME], file[WEIGHTS_NAME], path[CKPT_PATH];
+    char path[CKPT_PATH];
+    int shard = -1;
+    if (strchr(file, '/') || file[0] == '.' || !file[0])
+        j->why = "a file name that leads out of the folder";
+    else if ((size_t)snprintf(path, sizeof path, "%s/%s", x->path, file) >= sizeof path)
+        j->why = "a path that is too long";
+    else if ((shard = shard_of(x, path)) < 0)
+        j->why = "no memory";
+    return shard;
+}
+
+bool weights_map(Weights *x, Json *j)
+{
+    char name[WEIGHTS_NAME], file[WEIGHTS_NAME];
     for (bool first = true; json_member(j, &first, name, sizeof name);) {
-        if (!json_string(j, file, sizeof file))
-            return false;
-        if (strchr(file, '/') || file[0] == '.' || !file[0])
-            j->why = "a file name that leads out of the folder";
-        else if ((size_t)snprintf(path, sizeof path, "%s/%s", x->path, file) >= sizeof path)
-            j->why = "a path that is too long";
-        int shard = j->why ? -1 : shard_of(x, path);
-        if (!j->why && (shard < 0 || !list(x, name, shard)))
+        int shard = json_string(j, file, sizeof file) ? weights_shard(x, j, file) : -1;
+        if (!j->why && !list(x, name, shard))
             j->why = "no memory";
     }
     return !j->why;
+}
+
+int weights_sort(Weights *x)
+{
+    if (x->tensors > 1)
+        qsort(x->tensor, (size_t)x->tensors, sizeof *x->tensor, by_name);
+    for (int i = 1; i < x->tensors; i++)
+        if (!by_name(&x->tensor[i - 1], &x->tensor[i]))
+            return complain(STATUS_STALE, "%s: tensor `%s` is listed twice", x->index, x->tensor[i].name);
+    return DONE;
 }
 
 static int read_index(Weights *x)
@@ -121,7 +136,7 @@ static int read_index(Weights *x)
         bool map = !strcmp(key, "weight_map");
         if (map && seen)
             j.why = "weight_map stands there twice";
-        else if (map ? !read_map(&j, x) : !json_skip(&j))
+        else if (map ? !weights_map(x, &j) : !json_skip(&j))
             break;
         seen |= map;
     }
@@ -190,12 +205,7 @@ static int open_weights(Weights *x, char index[CKPT_PATH])
         x->index = index;
     }
     int status = shards ? read_index(x) : weights_single(x);
-    if (status == DONE && x->tensors > 1)
-        qsort(x->tensor, (size_t)x->tensors, sizeof *x->tensor, weights_order);
-    for (int i = 1; i < x->tensors && status == DONE; i++)
-        if (!weights_order(&x->tensor[i - 1], &x->tensor[i]))
-            status = complain(STATUS_STALE, "%s: tensor `%s` is listed twice", x->index, x->tensor[i].name);
-    return status;
+    return status == DONE ? weights_sort(x) : status;
 }
 
 void weights_close(Weights *x)
@@ -216,7 +226,7 @@ void weights_close(Weights *x)
 Listed *weights_named(const Weights *x, const char *name)
 {
     Listed key = {.name = (char *)(uintptr_t)name};
-    return x->tensors ? bsearch(&key, x->tensor, (size_t)x->tensors, sizeof key, weights_order) : NULL;
+    return x->tensors ? bsearch(&key, x->tensor, (size_t)x->tensors, sizeof key, by_name) : NULL;
 }
 
 /* With the prefix, without it, or as it is. */
@@ -291,17 +301,6 @@ static int check_names(Weights *x)
 
 /* ---- the numbers ------------------------------------------------------------------------------------------------- */
 
-void weights_widen(float *to, const unsigned char *from, char type, int64_t step, int64_t n)
-{
-    if (type == 'f' && step == 1)
-        little(memcpy(to, from, (size_t)n * sizeof *to), (size_t)n, sizeof *to);
-    else for (int64_t i = 0; i < n; i++)
-        to[i] = type == 'h' ? half_float((uint16_t)data_bits(from + 2 * i * step, 2))
-              : type == 'b' ? bf16_float((uint16_t)data_bits(from + 2 * i * step, 2))
-              : type == 'i' ? (float)(int64_t)data_bits(from + 8 * i * step, 8)
-              : bits_float((uint32_t)data_bits(from + 4 * i * step, 4));
-}
-
 int weights_refuse(const SafeFile *f, const SafeTensor *t, const Published *p, bool adapter)
 {
     char is[256], wants[256];
@@ -317,7 +316,7 @@ int weights_open_tensor(Weights *x, const Listed *listed, Shard **shard, const S
 {
     *shard = &x->shard[listed->shard];
     int status = open_shard(x, *shard);
-    *t = status == DONE ? safe_find(&(*shard)->file, listed->name, "") : NULL;
+    *t = status == DONE ? safe_find(&(*shard)->file, listed->name) : NULL;
     if (status == DONE && !*t)
         return complain(STATUS_STALE, "%s: tensor `%s` is missing, though %s promises it", (*shard)->path, listed->name,
                         x->index);
@@ -330,15 +329,9 @@ int weights_find_tensor(Weights *x, const Listed *listed, Shard **shard, const S
     int status = weights_open_tensor(x, listed, shard, t);
     if (status != DONE)
         return status;
-    const char *is = (*t)->type;
-    *type = !strcmp(is, "F32") ? 'f' : !strcmp(is, "F16") ? 'h' : !strcmp(is, "BF16") ? 'b' : !strcmp(is, "I64") ? 'i' : 0;
+    *type = safe_type(*t);
     return *type ? DONE : complain(STATUS_STALE, "%s: tensor `%s` is %s; F32, F16, BF16, and I64 of counters, are read",
-                                   (*shard)->path, listed->name, is);
-}
-
-const unsigned char *weights_numbers(const Shard *shard, const SafeTensor *t)
-{
-    return shard->file.at + shard->file.data + t->from;
+                                   (*shard)->path, listed->name, (*t)->type);
 }
 
 static int read_piece(Weights *x, const StateInfo *s, int piece, float *values)
@@ -361,7 +354,7 @@ static int read_piece(Weights *x, const StateInfo *s, int piece, float *values)
     values += place_first(&p);
     int size = type == 'f' ? 4 : type == 'i' ? 8 : 2;
     for (int64_t i = 0; i < r.rows; i++)
-        weights_widen(values + i * r.width, weights_numbers(shard, t) + place_row(&p, &r, i) * size, type, r.step, r.width);
+        safe_widen(values + i * r.width, safe_numbers(&shard->file, t) + place_row(&p, &r, i) * size, type, r.step, r.width);
     return DONE;
 }
 

@@ -115,8 +115,8 @@ static int read_adapters(Run *run, const char *path)
     int status = folder ? check_adapter(run->job, path) : DONE;
     if (status == DONE)
         status = weights_single(&x);
-    if (status == DONE && x.tensors > 1)
-        qsort(x.tensor, (size_t)x.tensors, sizeof *x.tensor, weights_order);
+    if (status == DONE)
+        status = weights_sort(&x);
     if (status == DONE)
         status = check_adapters(&x);
     for (int k = 0; k < run->count; k++)

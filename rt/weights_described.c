@@ -60,7 +60,7 @@ static int read_four(Weights *x, const StateInfo *s, const Published *p, float *
         if (strcmp(t->type, "U8"))
             return complain(STATUS_STALE, "%s: tensor `%s` is %s; bytes, U8, hold numbers of 4 bits and their scales",
                             shard->path, t->name, t->type);
-        at[i] = weights_numbers(shard, t);
+        at[i] = safe_numbers(&shard->file, t);
     }
     widen_four(values, at[0], at[1], s->n);
     return DONE;
@@ -107,7 +107,7 @@ static int compare_copy(Weights *x, const CopyInfo *c, const StateInfo *s, const
     int size = type == 'f' ? 4 : type == 'i' ? 8 : 2;
     for (long i = 0, n; same && i < s->n; i += n) {
         n = s->n - i < SOME ? s->n - i : SOME;
-        weights_widen(some, weights_numbers(shard, t) + i * size, type, 1, n);
+        safe_widen(some, safe_numbers(&shard->file, t) + i * size, type, 1, n);
         same = !memcmp(some, values + i, (size_t)n * sizeof *some);
     }
     return same ? DONE : complain(STATUS_STALE, "%s: tensor `%s` differs from `%s`, and this model has one parameter for both; "

@@ -4,12 +4,14 @@
  */
 #ifndef WEIGHTS_READ_H
 #define WEIGHTS_READ_H
+#include "json.h"
 #include "safetensors.h"
 #include "weights.h"
 
 enum { WEIGHTS_NAME = 512 };
 
-typedef struct Shard { char *path; bool open; SafeFile file; } Shard;
+/* bytes, sha: as the index of a checkpoint has them; an empty one: it has not */
+typedef struct Shard { char *path; bool open; SafeFile file; int64_t bytes; char sha[65]; } Shard;
 typedef struct Listed { char *name; int shard; bool used; } Listed;
 typedef struct Weights {
     const Job *job;
@@ -21,16 +23,16 @@ typedef struct Weights {
     int tensors;
 } Weights;
 
-int weights_order(const void *a, const void *b);        /* of Listed, by name */
 int weights_single(Weights *x);                         /* lists the tensors of a file */
+bool weights_map(Weights *x, Json *j);                  /* those of a weight_map */
+int weights_shard(Weights *x, Json *j, const char *file);       /* the number of a file of the folder, or j->why */
+int weights_sort(Weights *x);                           /* by name, before any is looked for; none is there twice */
 void weights_close(Weights *x);
 Listed *weights_named(const Weights *x, const char *name);
 Listed *weights_prefixed(const Weights *x, const char *name);   /* with the prefix, without it, or as it is */
 int weights_open_tensor(Weights *x, const Listed *listed, Shard **shard, const SafeTensor **t);     /* it, in its file */
-/* ... and how its numbers stand there: f, h, b or i; n of them, `step` elements apart. */
+/* ... and how its numbers stand there (safe_type). */
 int weights_find_tensor(Weights *x, const Listed *listed, Shard **shard, const SafeTensor **t, char *type);
-void weights_widen(float *to, const unsigned char *from, char type, int64_t step, int64_t n);
-const unsigned char *weights_numbers(const Shard *shard, const SafeTensor *t);
 int weights_refuse(const SafeFile *f, const SafeTensor *t, const Published *p, bool adapter);   /* its shape */
 int weights_untaken(const char *from, const char *tensor);      /* status 5: the job has no parameter for it */
 int weights_parameter(Weights *x, Worker *w, const StateInfo *s);

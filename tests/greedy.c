@@ -21,7 +21,7 @@ static const float *weight(const char *form, int layer)
 {
     char name[64];
     snprintf(name, sizeof name, form, layer);
-    const SafeTensor *t = safe_find(&file, name, "");
+    const SafeTensor *t = safe_find(&file, name);
     if (!t) {
         fprintf(stderr, "greedy: no %s\n", name);
         exit(1);

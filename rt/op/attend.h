@@ -66,8 +66,8 @@ static inline Attention placed(const Stage *st, const Attention *a)
 /* What a tile of scores covers. */
 typedef struct { long b, head, q, k, nq, nk; } AttendBlock;
 
-/* What else may change scores (attention_general.c): n of a row before bias and mask, with the slope by which a gradient of them
- * is multiplied on its way back, or NULL; those of a tile, behind all else; does no query of a tile see a key of it? */
+/* What else may change scores (attention_general.c): n of a row, before bias and mask, with the slope by which a gradient of
+ * them is multiplied on its way back, or NULL; those of a tile, behind all else; does no query of a tile see a key of it? */
 struct Scoring {
     void (*bend)(float *row, float *slope, const Attention *a, long n);         /* 0: it does not */
     void (*place)(float *s, const Attention *a, const AttendBlock *p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rmsnorm.c: RMSNorm (B. Zhang, R. Sennrich, 2019), which has no mean and no bias: u = x rstd, dx = rstd (g - u mean(g u)), with
- * g = dy weight.  Its weight may be offset + weight[i]: files of some models hold what is added to 1.  Order: norm.c.
+ * rmsnorm.c: RMSNorm (B. Zhang, R. Sennrich, 2019), which has no mean and no bias: u = x rstd, dx = rstd (g - u mean(g u)),
+ * with g = dy weight.  Its weight may be offset + weight[i]: files of some models hold what is added to 1.  Order: norm.c.
  */
 #include "norm_rows.h"
 
