@@ -110,16 +110,6 @@ static size_t copied_bytes(const Run *run, int k)
     return bytes;
 }
 
-/* Processes of the job on this host. */
-static int processes_here(const Run *run)
-{
-    const char *here = link_host(run->link, run->first);
-    int stages = 0;
-    for (int s = 0; here && s < run->job->stages; s++)
-        stages += !strcmp(link_host(run->link, s), here);
-    return stages > run->count ? (stages + run->count - 1) / run->count : 1;
-}
-
 /* Threads, and memory for copies; a job can do without. */
 static void open_beside(Run *run, Checkpoint *c)
 {
@@ -131,7 +121,7 @@ static void open_beside(Run *run, Checkpoint *c)
         return;
     for (int k = 0; k < run->count; k++)
         all += copied_bytes(run, k);
-    bool good = beside_fits(all, processes_here(run));
+    bool good = beside_fits(all, job_parts.hosts ? job_parts.hosts->processes(run) : 1);
     for (int k = 0; k < run->count && good; k++)
         good = beside_open(&c->flight[k].beside, copied_bytes(run, k));
     for (int k = 0; k < run->count && !good; k++)
@@ -240,10 +230,15 @@ bool ckpt_floats(void *to, const void *piece, size_t n)
 }
 
 /* *broken: the first that is not finite. */
-static bool put_items(Worker *w, Put *to, const Item *item, int n, const Item **broken)
+static bool put_items(Worker *w, Put *to, const Item **broken)
 {
+    const Checkpoint *c = w->run->checkpoint;
+    int k = w->stage.index - w->run->first;
+    const Item *item = c->local[k];
     bool good = true;
-    for (int i = 0; i < n; i++) {       /* of others whole items are read: they wait, whatever becomes of the file */
+    if (c->cut)
+        return job_parts.parted->put(w, to, item, c->owns[k], (off_t)c->header[k].n, broken);
+    for (int i = 0; i < c->owns[k]; i++) {      /* of others whole items are read: they wait, whatever becomes of the file */
         if (good || item[i].state->outer)
             good = item_read(w, &item[i], 0, item[i].state->n, ckpt_floats, to) && good;
         if (to->nan && !*broken)
@@ -271,26 +266,22 @@ static int written(const Worker *w, int64_t step, const char *path, bool good, c
     return DONE;
 }
 
-/* Whole, or the part of this replica: the file is then that of all replicas, and the first one begins it. */
-static void write_stage(Worker *w, int64_t step, bool cut, Written *out)
+/* Header and what `body` adds.  Where replicas have parts, the file is that of all, and the first one begins it. */
+static void write_stage(Worker *w, int64_t step, bool (*body)(Worker *w, Put *to, const Item **broken), Written *out)
 {
-    Checkpoint *c = w->run->checkpoint;
-    int k = w->stage.index - w->run->first;
+    const Checkpoint *c = w->run->checkpoint;
+    const Text *header = &c->header[w->stage.index - w->run->first];
     char path[CKPT_PATH];
     Digest d;
     ckpt_stage(path, w, step);
-    safe_header(&c->header[k], c->local[k], c->owns[k], NULL);
     digest_start(&d);
-    int file = open(path, O_WRONLY | O_CREAT | (cut ? 0 : O_TRUNC), 0666);
+    int file = open(path, O_WRONLY | O_CREAT | (c->cut ? 0 : O_TRUNC), 0666);
     Put to = {file, &d, false};
     const Item *broken = NULL;
-    bool good = file >= 0 && ((cut && copy_of(w) > 0) || put(&to, c->header[k].at, c->header[k].n));
-    if (cut)
-        good = good && job_parts.parted->put(w, &to, c->local[k], c->owns[k], (off_t)c->header[k].n, &broken);
-    else
-        good = put_items(w, good ? &to : &(Put){-1, &d, false}, c->local[k], c->owns[k], &broken) && good;
+    bool good = file >= 0 && ((c->cut && copy_of(w) > 0) || put(&to, header->at, header->n));
+    good = body(w, good ? &to : &(Put){-1, &d, false}, &broken) && good;
     *out = (Written){.bytes = (int64_t)d.n};
-    out->status = written(w, step, path, ckpt_finish(file, good), broken);
+    out->status = written(w, step, path, part_sync(file, good), broken);
     digest_end(&d, out->sha);
 }
 
@@ -301,7 +292,7 @@ static void write_files(Worker *w, int64_t step, Written *mine)
     bool cut = c->cut, first = copy_of(w) == 0;
     int k = w->stage.index - w->run->first;
     if (cut || first)
-        write_stage(w, step, cut, mine);
+        write_stage(w, step, put_items, mine);
     else if (job_parts.parted)
         job_parts.parted->lend(w, c->local[k], c->owns[k]);
     if (!cut)
@@ -309,6 +300,11 @@ static void write_files(Worker *w, int64_t step, Written *mine)
     mine->status = worst(w, mine->status);
     if (mine->status == DONE && first)
         job_parts.parted->sum(w, step, mine);
+}
+
+static Flight *flight_of(const Worker *w)
+{
+    return w->run->checkpoint ? &w->run->checkpoint->flight[w->stage.index - w->run->first] : NULL;
 }
 
 /* ---- a copy, and its file ------------------------------------------------------------------------------------------ */
@@ -345,38 +341,34 @@ static void copy_items(Worker *w, int64_t step, Flight *f)
             broken = item;
         at += item->state->n * (int64_t)sizeof *data;
     }
-    safe_header(&w->run->checkpoint->header[k], c->local[k], c->owns[k], NULL);
     f->mine.status = written(w, step, "", true, broken);
+}
+
+static bool put_copy(Worker *w, Put *to, const Item **broken)
+{
+    Beside *b = &flight_of(w)->beside;
+    off_t first = (off_t)w->run->checkpoint->header[w->stage.index - w->run->first].n;
+    CopyPart part;
+    bool good = to->file >= 0;
+    (void)broken;               /* it was looked at */
+    for (size_t done = 0; good && done + sizeof part <= b->used; done += (size_t)part.bytes) {
+        memcpy(&part, b->at + done, sizeof part);
+        done += sizeof part;
+        good = !part.bytes || lseek(to->file, first + part.at, SEEK_SET) == first + part.at;
+        for (int64_t from = 0, n; good && from < part.bytes; from += n) {
+            n = part.bytes - from < ARENA_PIECE ? part.bytes - from : ARENA_PIECE;
+            good = little_floats(b->at + done + from, (size_t)n, put, to);
+            atomic_fetch_add(&b->pieces, 1);
+        }
+    }
+    return good;
 }
 
 /* By the stage's thread: nothing here is the step's. */
 static void write_copy(void *at)
 {
     Flight *f = at;
-    const Checkpoint *c = f->w->run->checkpoint;
-    const Text *header = &c->header[f->w->stage.index - f->w->run->first];
-    char path[CKPT_PATH];
-    Digest d;
-    CopyPart part;
-    ckpt_stage(path, f->w, f->step);
-    digest_start(&d);
-    int file = open(path, O_WRONLY | O_CREAT | (c->cut ? 0 : O_TRUNC), 0666);
-    Put to = {file, &d, false};
-    bool good = file >= 0 && (copy_of(f->w) > 0 || put(&to, header->at, header->n));
-    for (size_t done = 0; good && done + sizeof part <= f->beside.used; done += (size_t)part.bytes) {
-        memcpy(&part, f->beside.at + done, sizeof part);
-        done += sizeof part;
-        off_t at = (off_t)header->n + part.at;
-        good = !part.bytes || lseek(file, at, SEEK_SET) == at;
-        for (int64_t from = 0, n; good && from < part.bytes; from += n) {
-            n = part.bytes - from < ARENA_PIECE ? part.bytes - from : ARENA_PIECE;
-            good = little_floats(f->beside.at + done + from, (size_t)n, put, &to);
-            atomic_fetch_add(&f->beside.pieces, 1);
-        }
-    }
-    f->mine.bytes = (int64_t)d.n;
-    f->mine.status = written(f->w, f->step, path, ckpt_finish(file, good), NULL);
-    digest_end(&d, f->mine.sha);
+    write_stage(f->w, f->step, put_copy, &f->mine);
 }
 
 /* By the thread of a stage in the first replica, when all have written into its file. */
@@ -417,11 +409,6 @@ static void end_checkpoint(void *at)
 {
     Flight *f = at;
     f->mine.status = ckpt_commit(f->w, f->step, &f->best);
-}
-
-static Flight *flight_of(const Worker *w)
-{
-    return w->run->checkpoint ? &w->run->checkpoint->flight[w->stage.index - w->run->first] : NULL;
 }
 
 bool ckpt_writing(const Worker *w)
@@ -487,7 +474,9 @@ int ckpt_settle(Worker *w)
 
 static int save(Worker *w, int64_t step)
 {
+    const Checkpoint *c = w->run->checkpoint;
     Flight *f = flight_of(w);
+    int k = w->stage.index - w->run->first;
     int status = worst(w, w->stage.index == 0 ? begin(w->run, step) : DONE);
     if (status != DONE)
         return f->failed = status;
@@ -496,7 +485,8 @@ static int save(Worker *w, int64_t step)
     f->best = w->best;
     f->mine = (Written){0};
     f->open = true;
-    f->phase = w->run->checkpoint->aside ? WRITES : SUMS;
+    f->phase = c->aside ? WRITES : SUMS;
+    safe_header(&c->header[k], c->local[k], c->owns[k], NULL);
     if (!f->beside.at) {
         write_files(w, step, &f->mine);
         return DONE;

@@ -14,21 +14,10 @@
 #include "sha256.h"
 #include "weights.h"
 
-/* Synced and closed; errno says why not. */
-bool ckpt_finish(int file, bool good)
-{
-    good = good && fsync(file) == 0;
-    int why = errno;
-    if (file >= 0 && close(file) != 0 && good)
-        return false;
-    errno = why;
-    return good;
-}
-
 static int write_text(const char *path, const char *text, size_t n)
 {
     int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    if (ckpt_finish(file, file >= 0 && write_all(file, text, n)))
+    if (part_sync(file, file >= 0 && write_all(file, text, n)))
         return DONE;
     return complain(STATUS_RUN, "%s: cannot write: %s; the last committed checkpoint is as it was", path,
                     strerror(errno));
@@ -37,7 +26,7 @@ static int write_text(const char *path, const char *text, size_t n)
 static int sync_directory(const char *path)
 {
     int file = open(path, O_RDONLY);
-    if (ckpt_finish(file, file >= 0))
+    if (part_sync(file, file >= 0))
         return DONE;
     return complain(STATUS_RUN, "%s: cannot sync the directory: %s", path, strerror(errno));
 }

@@ -37,8 +37,6 @@ struct Checkpoint {
 typedef struct Put { int file; Digest *d; bool nan; } Put;
 bool ckpt_floats(void *put, const void *piece, size_t n);
 void ckpt_stage(char path[CKPT_PATH], const Worker *w, int64_t step);   /* the file of a stage, or of its twin in replica 0 */
-/* ckpt_commit.c.  Synced and closed; errno says why not. */
-bool ckpt_finish(int file, bool good);
-/* By stage 0, when all have written: index, COMMIT, its name; the best of all, and how many stay. */
+/* ckpt_commit.c.  By stage 0, when all have written: index, COMMIT, its name; the best of all, and how many stay. */
 int ckpt_commit(Worker *w, int64_t step, const Best *best);
 #endif

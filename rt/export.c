@@ -118,11 +118,10 @@ static bool run_into_file(void *to, long begin, const float *x, long n)
     return lseek(r->file, here, SEEK_SET) == here && into_file(&r->file, x, (size_t)n * sizeof *x);
 }
 
-static int write_part(Worker *w, const char *path, size_t header)
+static bool write_gradients(Worker *w, int file)
 {
     const Run *run = w->run;
-    off_t at = (off_t)header;
-    int file = open(path, O_WRONLY);
+    off_t at = (off_t)w->text.n;
     bool good = file >= 0;
     for (int i = 0; i < run->gradients; i++) {
         const Item *item = &run->gradient[i];
@@ -135,31 +134,15 @@ static int write_part(Worker *w, const char *path, size_t header)
             good = lseek(file, here, SEEK_SET) == here && arena_read(w, data, (size_t)n * sizeof *data, into_file, &file);
         at += (off_t)item->state->n * (off_t)sizeof *data;
     }
-    if (good)
-        good = fsync(file) == 0;
-    int why = errno;
-    if (file >= 0)
-        close(file);
-    return good ? DONE : complain(STATUS_RUN, "%s: cannot write gradients: %s", path, strerror(why));
-}
-
-static int write_header(Worker *w, const char *path)
-{
-    int file = part_open(w, path);
-    bool good = file >= 0 && write_all(file, w->text.at, w->text.n);
-    return good ? DONE : complain(STATUS_RUN, "%s: cannot write: %s", path, strerror(errno));
+    return good;
 }
 
 int export_gradients(Worker *w, const char *path)
 {
-    const Run *run = w->run;
     char part[PART_PATH];
     part_name(part, path);
-    safe_header(&w->text, run->gradient, run->gradients, NULL);
-    int status = worst(w, w->stage.index == 0 ? write_header(w, part) : DONE);
-    if (status == DONE)
-        status = worst(w, write_part(w, part, w->text.n));
-    return worst(w, w->stage.index == 0 ? part_end(part, path, status) : status);
+    safe_header(&w->text, w->run->gradient, w->run->gradients, NULL);
+    return part_write(w, part, path, &w->text, write_gradients);
 }
 
 int arena_dump(Worker *w)

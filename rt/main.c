@@ -290,16 +290,6 @@ static const int64_t *library_bytes(Worker *w)
     return w->board;
 }
 
-/* What all stages end with: the first that is not DONE.  Those that are done would wait for it in results(). */
-static int agreed(Worker *w, int status)
-{
-    int64_t mine = status, *all = (int64_t *)w->board;
-    link_share(&w->stage, &mine, w->board, sizeof mine);
-    for (int i = 0; i < w->stage.count && status == DONE; i++)
-        status = (int)all[i];
-    return status;
-}
-
 static void enter(Worker *w)
 {
     arena_enter(w);
@@ -336,7 +326,7 @@ static void train_stage(Worker *w)
     int status = starts ? init_parameters(w) : DONE;
     machine_cores(w);
     arena_record(w);
-    status = agreed(w, status);
+    status = worst(w, status);
     const int64_t *library = library_bytes(w);  /* nobody goes on before all have opened */
     atomic_store(&w->patience, 1);
     trace_origin(&w->stage);
@@ -348,7 +338,7 @@ static void train_stage(Worker *w)
         selftest_open(w);
     w->status = status == DONE ? train(w) : status;
     if (run->opt.selftest && w->status == DONE)
-        w->status = agreed(w, selftest_end(w));
+        w->status = worst(w, selftest_end(w));
     if (w->stage.index == 0)
         progress_end(run);
     atomic_store(&w->patience, PATIENT);

@@ -78,6 +78,33 @@ int part_lock(const char *path, bool waits)
     }
 }
 
+bool part_sync(int file, bool good)
+{
+    good = good && fsync(file) == 0;
+    int why = errno;
+    if (file >= 0 && close(file) != 0 && good)
+        return false;
+    errno = why;
+    return good;
+}
+
+static int cannot_write(const char *path)
+{
+    return complain(STATUS_RUN, "%s: cannot write: %s", path, strerror(errno));
+}
+
+int part_write(Worker *w, const char *part, const char *path, const Text *header, bool (*mine)(Worker *w, int file))
+{
+    bool first = w->stage.index == 0;
+    int file = first ? part_open(w, part) : -1;
+    int status = worst(w, first && (file < 0 || !write_all(file, header->at, header->n)) ? cannot_write(part) : DONE);
+    if (status == DONE) {
+        file = open(part, O_WRONLY);
+        status = worst(w, part_sync(file, mine(w, file)) ? DONE : cannot_write(part));
+    }
+    return worst(w, first ? part_end(part, path, status) : status);
+}
+
 int part_open(Worker *w, const char *path)
 {
     part_close(w);

@@ -177,35 +177,20 @@ static bool write_parameter(Worker *w, const Publish *x, const PublishItem *p, i
     return true;
 }
 
-static int write_mine(Worker *w)
+static bool write_mine(Worker *w, int file)
 {
     const Publish *x = w->run->publish;
-    int file = open(x->file, O_WRONLY);
     bool good = file >= 0;
     for (int i = 0; i < x->parts; i++)
         if (item_here(w, x->item[i].item) && (good || x->item[i].item->state->outer || x->item[i].item->state->cut))
             good = write_parameter(w, x, &x->item[i], file) && good;
-    if (good)
-        good = fsync(file) == 0;
-    int why = errno;
-    if (file >= 0)
-        close(file);
-    return good ? DONE : complain(STATUS_RUN, "%s: cannot write: %s", x->file, strerror(why));
-}
-
-static int write_header(Worker *w, const Publish *x)
-{
-    mkdir(x->dir, 0777);
-    int file = part_open(w, x->file);
-    bool good = file >= 0 && write_all(file, x->header.at, x->header.n);
-    return good ? DONE : complain(STATUS_RUN, "%s: cannot write: %s", x->file, strerror(errno));
+    return good;
 }
 
 int publish_write(Worker *w)
 {
     const Publish *x = w->run->publish;
-    int status = worst(w, w->stage.index == 0 ? write_header(w, x) : DONE);
-    if (status == DONE)
-        status = worst(w, write_mine(w));
-    return worst(w, w->stage.index == 0 ? part_end(x->file, x->whole, status) : status);
+    if (w->stage.index == 0)
+        mkdir(x->dir, 0777);
+    return part_write(w, x->file, x->whole, &x->header, write_mine);
 }

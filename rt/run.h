@@ -315,6 +315,9 @@ bool part_try(const char *path);                        /* it could be written; 
 enum { PART_PATH = 4200 };
 void part_name(char *to, const char *path);             /* where it is written first; of PART_PATH bytes */
 int  part_end(const char *part, const char *path, int status);          /* DONE: it takes its place; else it goes */
+bool part_sync(int file, bool good);                    /* synced and closed; errno says why not */
+/* A file of all stages: stage 0 writes the header, then each adds what it has, which is false for a file below 0. */
+int  part_write(Worker *w, const char *part, const char *path, const Text *header, bool (*mine)(Worker *w, int file));
 
 int  trace_open(Run *run);                              /* trace.c */
 void trace_origin(Stage *st);                           /* at a common barrier */
@@ -323,6 +326,7 @@ int  trace_write(Worker *w, const char *path);
 
 struct Hosts {                                          /* shared.c */
     int (*check)(const Run *run, bool locked);          /* before the first step; the same answer everywhere */
+    int (*processes)(const Run *run);                   /* of the job on this host */
 };
 int  ckpt_open(Run *run);                               /* ckpt.c; before the first step */
 int  ckpt_seen(const Run *run);                         /* by all processes?  Behind ckpt_open() */

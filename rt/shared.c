@@ -95,4 +95,14 @@ static int check(const Run *run, bool locked)
     return status;
 }
 
-const Hosts hosts_files = {check};
+/* Processes of the job on this host. */
+static int processes(const Run *run)
+{
+    const char *here = link_host(run->link, run->first);
+    int stages = 0;
+    for (int s = 0; here && s < run->job->stages; s++)
+        stages += !strcmp(link_host(run->link, s), here);
+    return stages > run->count ? (stages + run->count - 1) / run->count : 1;
+}
+
+const Hosts hosts_files = {check, processes};

@@ -52,8 +52,3 @@ void values_fill(Values *v, const Job *job, int64_t step, bool eval)
     for (int i = 0; i < job->param_groups; i++)
         fill(v + 1 + i, job, &job->param_group[i], step, eval);
 }
-
-size_t values_bytes(const Job *job)
-{
-    return (size_t)(1 + job->param_groups) * sizeof(Values);
-}

@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include "job.h"
 
-/* Those of its parameter groups too: values_bytes() of them. */
+/* Those of its parameter groups too, which lie behind the first. */
 void values_fill(Values *v, const Job *job, int64_t step, bool eval);
-size_t values_bytes(const Job *job);
 #endif

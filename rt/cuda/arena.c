@@ -39,7 +39,7 @@ void device_check(const Stage *st, cudaError_t status, const char *what)
         status = cudaStreamSynchronize(d->compute);
     if (status != cudaSuccess && d->sync)
         describe(st, where, sizeof where);
-    if (d->mode == RECORDS)
+    if (d->mode == CAPTURES)
         snprintf(where, sizeof where, ", recording a step; without DPGEN_GRAPH calls go to the GPU one by one");
     if (status != cudaSuccess)
         quit(st->link, STATUS_RUN, "%s: %s: %s (%s)%s; checkpoints are as they were",
@@ -357,7 +357,7 @@ void arena_post(Stage *st, void *at, const void *from, size_t n, const ByteInfo 
     else
         device_check(st, cudaMemcpyAsync(at, from, n, in_arena(st, from) ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice,
                                          stream_of(st)), "sending data");
-    if (d->mode == RECORDS)
+    if (d->mode == CAPTURES)
         ahead_room(st, d->at_hand);
     if (d->mode == PLAIN) {
         device_check(st, cudaEventRecord(d->ring->taken[d->ring->next], stream_of(st)), "sending data");
@@ -402,7 +402,7 @@ void arena_settle(Stage *st, Values *vals)
     else
         device_check(st, cudaMemcpyAsync(arena_values(st, vals), vals, sizeof *vals, cudaMemcpyDeviceToHost, s),
                      "ending the step");
-    if (d->mode != RECORDS)
+    if (d->mode != CAPTURES)
         device_check(st, cudaStreamSynchronize(s), "ending the step");
     if (d->mode == PLAIN)
         ahead_settle(st);

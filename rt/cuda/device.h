@@ -18,8 +18,8 @@
 
 enum { ROOMS = 16, ROOM_BYTES = 32 << 20, GATHERED = 3968 };
 enum { QUEUES = 32, OTHERS = 3 };       /* of a GPU, at most; streams that are no pair's */
-/* PLAIN: what is queued runs.  RECORDS: it becomes nodes of a graph.  REPLAYS: the graph is filled with a step's data. */
-enum { PLAIN, RECORDS, REPLAYS };
+/* PLAIN: what is queued runs.  CAPTURES: it becomes nodes of a graph.  REPLAYS: the graph is filled with a step's data. */
+enum { PLAIN, CAPTURES, REPLAYS };
 
 /* Code is loaded by its first call, and that may wait for all that runs: a receive, whose peer waits for this stage.  So
  * whoever opens a library's call here leaves one to make before the first step, on memory of the arena that holds nothing

@@ -97,7 +97,7 @@ void arena_chore(Stage *st, Chore c)
 {
     const Device *d = device_of(st);
     struct Record *r = d->record;
-    if (d->mode != RECORDS)
+    if (d->mode != CAPTURES)
         return;
     r->chore = one_more(st->worker, r->chore, r->chores, sizeof c);
     r->chore[r->chores++] = c;
@@ -118,7 +118,7 @@ unsigned char *record_room(Stage *st, size_t n)
 {
     const Device *d = device_of(st);
     struct Record *r = d->record;
-    if (d->mode == RECORDS) {
+    if (d->mode == CAPTURES) {
         r->room = one_more(st->worker, r->room, r->rooms, sizeof *r->room);
         r->room[r->rooms++] = new_room(st, n);
     }
@@ -146,7 +146,7 @@ void arena_record(Worker *w)
     if (!d->record)
         quit(w->run->link, STATUS_RUN, "%s: no memory to record a step", w->info->name);
     w->step = w->run->start;
-    d->mode = RECORDS;
+    d->mode = CAPTURES;
     device_check(st, cudaStreamBeginCapture(d->compute, cudaStreamCaptureModeThreadLocal), "begin");
     w->info->step(st);
     device_check(st, cudaStreamEndCapture(stream_of(st), &graph), "end");

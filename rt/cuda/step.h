@@ -6,6 +6,8 @@
 #define STEP_H
 #include "data.h"
 
+static inline size_t values_bytes(const Job *job) { return (size_t)(1 + job->param_groups) * sizeof(Values); }
+
 /* In order with the computation of the step: where the host may write what goes to the arena, and that it has.  arena_post()
  * takes any memory of the host, and has read it when it returns.  bytes: the numbers of n bytes belong there; NULL: what is in
  * the room does. */
