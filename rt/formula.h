@@ -20,11 +20,6 @@ FN float twice_u(float x)
     return TWO_U * (x + CUBE * x * x * x);
 }
 
-FN float gelu_tanh(float x)
-{
-    return x * fsigmoid(twice_u(x));
-}
-
 /* Beyond 16 either slope is 0 or 1 to the last bit; the bound keeps 0 * infinity out.  The sigmoid or erf in it is the one that
  * the function itself has, so that who wants both makes it once. */
 FN float bounded(float x)
@@ -38,10 +33,5 @@ FN float slope_by(float x, float s)
 {
     float b = bounded(x);
     return s + b * s * (1.0f - s) * TWO_U * (1.0f + 3.0f * CUBE * b * b);
-}
-
-FN float slope_tanh(float x)
-{
-    return slope_by(x, fsigmoid(twice_u(x)));
 }
 #endif

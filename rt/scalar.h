@@ -4,8 +4,18 @@
  */
 #ifndef SCALAR_H
 #define SCALAR_H
+#include "erf.h"
 #include "formula.h"
 
+FN float gelu_tanh(float x)
+{
+    return x * fsigmoid(twice_u(x));
+}
+
+FN float slope_tanh(float x)
+{
+    return slope_by(x, fsigmoid(twice_u(x)));
+}
 FN float gelu_erf(float x)
 {
     return 0.5f * x * (1.0f + ferf(x * HALF));

@@ -43,7 +43,7 @@ made() {
 quick='-std=c11 -O0 -ffp-contract=off $(WARN)' again=$tmp/again
 small="$models/mlp.yaml --stages 2"
 ./dpgen $small --estimate -o "$again" >"$tmp/said" 2>&1
-kernels=$(ls "$again"/rt/op/*.c | wc -l) others=$(ls "$again"/*.c "$again"/rt/*.c | wc -l)
+kernels=$(find "$again/rt/op" -name '*.c' | wc -l) others=$(ls "$again"/*.c "$again"/rt/*.c | wc -l)
 made "all" $((kernels + others + 1)) '^  compile [a-z0-9_/]*\.c$\|^  link train$' ISA= -j2
 made "nothing" 0 '^' ISA=
 made "another link" 1 '^  link train$' ISA= LINK=static
@@ -51,7 +51,7 @@ if readelf -d "$again/train" 2>/dev/null | grep -q NEEDED; then fault "LINK=stat
 made "the first link" 1 '^  link train$' ISA=
 made "another ISA" $((kernels + 1)) '^  compile rt/op/\|^  link train$' ISA=-DOTHER
 touch "$again/rt/op/gemm.h"
-leaners=$(grep -l 'include "\(gemm\|attend\|pointwise\|tile\)\.h"' "$again"/rt/op/*.c | wc -l)
+leaners=$(grep -rl --include='*.c' 'include "\(gemm\|attend\|pointwise\|tile\)\.h"' "$again/rt/op" | wc -l)
 made "a header" $((leaners + 1)) '^  compile rt/op/\|^  link train$' ISA=-DOTHER
 made "make -s" 0 '^' -s ISA=
 made "make V=1" 1 " .*-o train " V=1 ISA= LINK=static

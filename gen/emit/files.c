@@ -227,18 +227,20 @@ static const Embedded *included(const char *file, const char *path)
     return e;
 }
 
-/* Kernels of their own have convolutions of single channels, and products of many rows and few channels.  A job that reaches
- * them nowhere has the file of that name in rt/op/without/. */
+/* Convolutions of single channels, products of many rows and Gelu by erf have kernels of their own.  A job that reaches them
+ * nowhere has the file of that name in rt/op/without/. */
 static bool reaches(const Plan *p, const char *base)
 {
     enum { MANY = 512 };        /* of rt/op/pointwise.c */
+    bool single = false, many = false, by_erf = false;
     for (EACH(const Op, o, p->g->op)) {
-        bool conv = text_begins(o->call, "conv"), single = attr_int(o, "groups") > 1 &&
-                    attr_int(o, "groups") == attr_int(o, "in") && attr_int(o, "groups") == attr_int(o, "out");
-        if (!strcmp(base, "depthwise.c") ? conv && single : conv || attr_int(o, "rows") >= MANY)
-            return true;
+        bool conv = text_begins(o->call, "conv");
+        int64_t groups = attr_int(o, "groups");
+        single |= conv && groups > 1 && groups == attr_int(o, "in") && groups == attr_int(o, "out");
+        many |= conv || attr_int(o, "rows") >= MANY;
+        by_erf |= text_begins(o->call, "gelu") && !attr_int(o, "tanh");
     }
-    return false;
+    return !strcmp(base, "depthwise.c") ? single : !strcmp(base, "pointwise.c") ? many : by_erf;
 }
 
 /* The file that defines what a header of kernels declares: x.c or x.cu for x.h, which a library may have instead. */

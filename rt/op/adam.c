@@ -7,7 +7,6 @@
  *            p -= lr / bias1 * m / (sqrt(v) / sqrt(bias2) + eps)
  */
 #include "update.h"
-#include "../formula.h"
 
 void adamw_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip,
                   const Values *vals, long n, float beta1, float beta2, float eps, long decay)

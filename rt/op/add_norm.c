@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * add_norm.c: a norm and the call beside it, one kernel on GPUs: a residual sum and its norm, a sum of gradients and the
- * gradient of a norm, that and the gradient of a bias.  Jobs for processors call both; the tests compare.
+ * add_norm.c: two calls that are one kernel on GPUs: a residual sum and its norm, a sum of gradients and the gradient of a
+ * norm, that and the gradient of a bias; a loss and its gradient.  Jobs for processors call both; the tests compare.
  */
 #include "kernel.h"
 
@@ -34,4 +34,11 @@ void layernorm_linear_backward(Stage *st, real *dx, float *dweight, float *dbias
 {
     layernorm_backward(st, dx, dweight, dbias, dy, x, weight, mean, rstd, onto, acc, rows, out);
     linear_backward_w(st, dproduct, dsum, dx, factor, h_w, acc, rows, in, out);
+}
+
+void xent_both(Stage *st, float *loss, float *lse, real *dx, const float *dloss, const real *x, const int32_t *targets,
+               const Values *vals, long rows, long width, long ignore, int count)
+{
+    xent_forward(st, loss, lse, x, targets, vals, rows, width, ignore, count);
+    xent_backward(st, dx, dloss, x, lse, targets, vals, rows, width, ignore, count);
 }

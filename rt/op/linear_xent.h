@@ -74,7 +74,7 @@ static inline void scores_give(Stage *st, float *wide, float *rest, float *dweig
         for (long from = begin; from < end; from += chunk) {
             long n = least(chunk, end - from);
             chunk_scores(st, tmp, x, weight, bias, rows, in, from, n);
-            scores_back(st, tmp, tmp, lse, targets, factor, rows, first + from, n, n, ignore);
+            scores_back(st, tmp, tmp, lse, targets, factor, rows, first + from, n, n, ignore, 0, 1);
             if (dweight)
                 product_give(st, dweight + from * in, view(tmp, 1, n), view(x, in, 1), acc, n, in, rows, rows);
             if (dbias)

@@ -5,7 +5,6 @@
  * next step.
  */
 #include "update.h"
-#include "../formula.h"
 
 void nadamw_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip,
                    const Values *vals, long n, float beta1, float beta2, float eps, long decay)

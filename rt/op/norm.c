@@ -32,30 +32,6 @@ void layernorm_forward(Stage *st, real *y, float *mean, float *rstd, const real 
     }
 }
 
-static void layernorm_dx(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *mean,
-                         const float *rstd, const real *onto, long rows, long width)
-{
-    EACH(rows * width >= 1 << 14)
-    for (long r = 0; r < rows; r++) {
-        const real *row = x + r * width, *d = dy + r * width;
-        float m = mean[r], s = rstd[r], plain[CHUNK], by[CHUNK];
-        Sum sums[2] = {{{0}}};
-        for (long from = 0; from < width; from += CHUNK) {
-            long n = least(CHUNK, width - from);
-            for (long i = 0; i < n; i++) {
-                plain[i] = get(d, from + i) * weight[from + i];
-                by[i] = plain[i] * ((get(row, from + i) - m) * s);
-            }
-            sum_add(&sums[0], plain, n);
-            sum_add(&sums[1], by, n);
-        }
-        float sum = sum_end(&sums[0]) / (float)width, product = sum_end(&sums[1]) / (float)width;
-        for (long i = 0; i < width; i++)
-            put(dx, r * width + i,
-                added(onto, r * width + i, s * (get(d, i) * weight[i] - sum - (get(row, i) - m) * s * product)));
-    }
-}
-
 void layernorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x, const float *weight,
                         const float *mean, const float *rstd, const real *onto, int acc, long rows, long width)
 {

@@ -1,10 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * norm.h: gradients of the weight and bias of a norm: sums over rows, in blocks (kernel.h).
+ * norm.h: gradients of norms: of the operand of LayerNorm, and of a weight and bias: sums over rows, in blocks (kernel.h).
  */
 #ifndef NORM_H
 #define NORM_H
 #include "kernel.h"
+
+static inline void layernorm_dx(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *mean,
+                                const float *rstd, const real *onto, long rows, long width)
+{
+    EACH(rows * width >= 1 << 14)
+    for (long r = 0; r < rows; r++) {
+        const real *row = x + r * width, *d = dy + r * width;
+        float m = mean[r], s = rstd[r], plain[CHUNK], by[CHUNK];
+        Sum sums[2] = {{{0}}};
+        for (long from = 0; from < width; from += CHUNK) {
+            long n = least(CHUNK, width - from);
+            for (long i = 0; i < n; i++) {
+                plain[i] = get(d, from + i) * weight[from + i];
+                by[i] = plain[i] * ((get(row, from + i) - m) * s);
+            }
+            sum_add(&sums[0], plain, n);
+            sum_add(&sums[1], by, n);
+        }
+        float sum = sum_end(&sums[0]) / (float)width, product = sum_end(&sums[1]) / (float)width;
+        for (long i = 0; i < width; i++)
+            put(dx, r * width + i,
+                added(onto, r * width + i, s * (get(d, i) * weight[i] - sum - (get(row, i) - m) * s * product)));
+    }
+}
 
 /* Rows of a block: terms of dweight, and of dbias, in n columns.  `down` rows are taken while both sums are in registers.
  * mean: NULL if it is 0. */

@@ -8,7 +8,8 @@ void layernorm_rows_backward(Stage *st, real *dx, float *dweight, float *dbias, 
                              const float *weight, const float *mean, const float *rstd, const real *onto, void *tmp, int acc,
                              long rows, long width, long whole)
 {
-    layernorm_backward(st, dx, NULL, NULL, dy, x, weight, mean, rstd, onto, acc, rows, width);
+    if (dx)
+        layernorm_dx(st, dx, dy, x, weight, mean, rstd, onto, rows, width);
     if (dweight || dbias)
         norm_rows_dw(st, dweight, dbias, dy, x, mean, rstd, tmp, acc, rows, width, whole);
 }

@@ -5,7 +5,6 @@
  * mean of d, and sqrt(v - a^2) stands there: no less than 0, which roundings could make it.
  */
 #include "update.h"
-#include "../formula.h"
 
 void rmsprop_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip, const Values *vals,
                     long n, float alpha, float eps, float momentum, long decay)

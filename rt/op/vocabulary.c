@@ -6,6 +6,7 @@
  */
 #include "wanted.h"
 #include "xent_parts.h"
+#include "xent_smooth.h"
 
 enum { ROWS = 256 };
 
@@ -118,15 +119,15 @@ void xent_smooth_part_forward(Stage *st, float *loss, float *lse, const real *x,
 void xent_smooth_part_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
                                const Values *vals, long rows, long width, long ignore, int count, float smooth, long whole)
 {
-    scores_smooth_back(st, dx, x, lse, targets, loss_share(dloss, vals, count), rows, st->shard * width,
-                       part_here(st, width, whole), width, ignore, smooth, whole);
+    scores_back(st, dx, x, lse, targets, loss_share(dloss, vals, count), rows, st->shard * width,
+                part_here(st, width, whole), width, ignore, smooth / (float)whole, 1.0f - smooth);
 }
 
 void xent_part_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
                         const Values *vals, long rows, long width, long ignore, int count, long whole)
 {
     scores_back(st, dx, x, lse, targets, loss_share(dloss, vals, count), rows, st->shard * width,
-                part_here(st, width, whole), width, ignore);
+                part_here(st, width, whole), width, ignore, 0, 1);
 }
 
 void hit_part_report(Stage *st, const real *x, const int32_t *targets, Values *vals, long rows, long width, long ignore,

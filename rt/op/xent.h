@@ -45,24 +45,20 @@ static inline Scores row_sum(const real *x, long width, long block)
     return all;
 }
 
-/* The sum of a row's scores, of no scores -0: nothing is added then. */
-static inline float row_total(const real *x, long width, long block)
+/* The logarithm of the sum of e^score, of each row. */
+static inline void row_logs(Stage *st, float *lse, const real *x, long rows, long width)
 {
-    float all = -0.0f, rest[LEVELS];
-    for (long from = 0, number = 0; from < width; from += block, number++) {
-        SUM_OF(all, least(block, width - from), i, get(x, from + i));
-        block_ends(&all, rest, 1, 1, number, from + block >= width);
+    EACH(rows * width >= 1 << 14)
+    for (long r = 0; r < rows; r++) {
+        Scores s = row_sum(x + r * width, width, block_of(st, width));
+        lse[r] = s.most + flog(s.sum);
     }
-    return all;
 }
 
-/* dx = (e^(x - lse) - [target]) factor; it may be x itself.  With smoothing each of `whole` scores has a share of the target.
- * Rows are `step` apart, and 0 behind the n scores. */
-static inline void scores_smooth_back(Stage *st, real *dx, const real *x, const float *lse, const int32_t *targets,
-                                      float factor, long rows, long from, long n, long step, long ignore, float smooth,
-                                      long whole)
+/* dx = (e^(x - lse) - share - hit [target]) factor; it may be x itself.  Rows are `step` apart, and 0 behind the n scores. */
+static inline void scores_back(Stage *st, real *dx, const real *x, const float *lse, const int32_t *targets, float factor,
+                               long rows, long from, long n, long step, long ignore, float share, float hit)
 {
-    float share = smooth / (float)whole;
     EACH(rows * n >= 1 << 14)
     for (long r = 0; r < rows; r++) {
         const real *row = x + r * step;
@@ -77,15 +73,9 @@ static inline void scores_smooth_back(Stage *st, real *dx, const real *x, const 
         for (long i = 0; i < n; i++)
             put(to, i, (fexp(get(row, i) - shift) - share) * factor);
         if (here)
-            put(to, target, (fexp(score - shift) - share - (1.0f - smooth)) * factor);
+            put(to, target, (fexp(score - shift) - share - hit) * factor);
         memset(to + n, 0, (size_t)(step - n) * sizeof *to);
     }
-}
-
-static inline void scores_back(Stage *st, real *dx, const real *x, const float *lse, const int32_t *targets, float factor,
-                               long rows, long from, long n, long step, long ignore)
-{
-    scores_smooth_back(st, dx, x, lse, targets, factor, rows, from, n, step, ignore, 0.0f, 1);
 }
 
 /* What the gradient of a row is multiplied by. */

@@ -115,7 +115,7 @@ void linear_xent_backward(Stage *st, real *dx, float *dweight, float *dbias, con
         long n = least(chunk, out - from), at = from * in;
         const Chunk *c = n < chunk ? &e->rest : &e->whole;
         scores(st, c, tmp, x, weight, bias, in, from);
-        scores_back(st, tmp, tmp, lse, targets, factor, rows, from, n, n, ignore);
+        scores_back(st, tmp, tmp, lse, targets, factor, rows, from, n, n, ignore, 0, 1);
         if (dbias)
             bias_blocks(st, dbias + from, tmp, acc, rows, n, rows);
         if (dweight && bf16)

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * erf.h: the error function; conditions and method: fmath.h.
+ */
+#ifndef ERF_H
+#define ERF_H
+#include "fmath.h"
+
+/* erf in steps, for loops over rows take one at a time.  Half of the series of erf near 0, and of that of -log erfc of a, which
+ * is |x|, at most 4; that logarithm; and erf itself, where `far` is one less the exponential of it. */
+FN float erf_bounded(float x)
+{
+    float a = bits_float(float_bits(x) & 0x7fffffffu);
+    return a > 4.0f ? 4.0f : a;             /* erf(4) rounds to 1 */
+}
+
+FN float erf_half(float a)
+{
+    /* 1 <= |x| <= 4: 1 - exp(-q(|x|)), q = -log erfc: error 9e-9 */
+    float q = -0x1.b90e7ap-20f;
+    q = q * a + 0x1.83402p-15f;
+    q = q * a - 0x1.394e9ap-11f;
+    q = q * a + 0x1.381f9ap-8f;
+    return q * a - 0x1.b0fd8cp-6f;
+}
+
+FN float erf_power(float q, float a)
+{
+    q = q * a + 0x1.c2eacp-4f;
+    q = q * a + 0x1.437e6cp-1f;
+    q = q * a + 0x1.2156d2p+0f;
+    return q * a - 0x1.4e0356p-12f;
+}
+
+FN float erf_near(float x)
+{
+    /* |x| < 1: x + x p(x^2), relative error 7e-9 */
+    float z = x * x, p = 0x1.4a569p-14f;
+    p = p * z - 0x1.a45088p-11f;
+    p = p * z + 0x1.541270p-8f;
+    return p * z - 0x1.b7fabap-6f;
+}
+
+FN float erf_end(float x, float a, float p, float far)
+{
+    float z = x * x;
+    p = p * z + 0x1.ce2d10p-4f;
+    p = p * z - 0x1.81273ep-2f;
+    p = p * z + 0x1.06eba8p-3f;
+    return signed_as(a < 1.0f ? a + a * p : far, x);
+}
+
+FN float ferf(float x)
+{
+    float a = erf_bounded(x);
+    return erf_end(x, a, erf_near(x), 1.0f - fexp_near(-erf_power(erf_half(a), a)));
+}
+#endif
