@@ -5,9 +5,9 @@
  * Normal values come in pairs from two uniform numbers (Box and Muller, A note on the generation of random normal deviates,
  * 1958): no rejection, so that position i needs no other.
  */
-#include "begin.h"
-#include "number.h"
 #include <string.h>
+#include "number.h"
+#include "values.h"
 
 /* FNV-1a of 64 bits (Fowler, Noll, Vo): the key of a name. */
 static uint64_t name_key(const char *name)

@@ -112,11 +112,8 @@ static int commit(Worker *w, int64_t step, const Best *best)
     const Text *index = &w->run->checkpoint->index;
     const char *dir = w->run->opt.checkpoint;
     char part[CKPT_PATH], whole[CKPT_PATH], path[CKPT_PATH], hex[66];
-    Digest d;
     make_index(w, step, best);
-    digest_start(&d);
-    digest_add(&d, index->at, index->n);
-    digest_end(&d, hex);
+    digest_of(index->at, index->n, hex);
     hex[64] = '\n';
     ckpt_name(part, dir, step, ".part");
     ckpt_name(whole, dir, step, "");

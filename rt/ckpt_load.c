@@ -20,7 +20,7 @@
 #include "json.h"
 #include "safetensors.h"
 #include "sha256.h"
-#include "weights_read.h"
+#include "weights.h"
 
 typedef struct {
     char dir[CKPT_PATH], path[CKPT_PATH + 16];  /* of the checkpoint; of its index.json */
@@ -158,19 +158,11 @@ static int parse_index(Index *x, const char *text, size_t n)
     return weights_sort(&x->list);
 }
 
-static void hash_of(const void *data, size_t n, char hex[65])
-{
-    Digest d;
-    digest_start(&d);
-    digest_add(&d, data, n);
-    digest_end(&d, hex);
-}
-
 /* COMMIT is the hash of index.json and a newline, nothing else. */
 static int check_commit(const char *path, const DataFile *commit, const DataFile *index)
 {
     char hex[65];
-    hash_of(index->at, index->size, hex);
+    digest_of(index->at, index->size, hex);
     if (commit->size == 65 && memcmp(commit->at, hex, 64) == 0 && commit->at[64] == '\n')
         return DONE;
     return complain(STATUS_STALE, "%s does not belong to the index.json beside it: the checkpoint is damaged; move "
@@ -331,7 +323,7 @@ static int open_part(Shard *p)
         status = complain(STATUS_STALE, "%s has %zu bytes, index.json says %lld: it is cut short or from elsewhere",
                           p->path, f.size, (long long)p->bytes);
     if (status == DONE) {
-        hash_of(f.at, f.size, hex);
+        digest_of(f.at, f.size, hex);
         if (strcmp(hex, p->sha))
             status = complain(STATUS_STALE, "%s is damaged: its SHA-256 is not the one in index.json", p->path);
     }

@@ -302,6 +302,7 @@ static int source_open(Source *s, const DataInfo *info, const char *const *patte
 {
     const DataFormat *f = format_of(info->format);
     s->info = info;
+    s->format = f;
     s->shuffle = shuffle;
     if (!f)
         return complain(STATUS_RUN, "data: format `%s` has no reader", info->format);

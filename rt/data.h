@@ -22,6 +22,7 @@ typedef struct Array { const DataFile *file; size_t offset; Element kind; int64_
 
 typedef struct Source {         /* one data set */
     const DataInfo *info;
+    const DataFormat *format;
     char **name;                /* of the files */
     DataFile *file;
     int names, files;
@@ -39,19 +40,13 @@ struct DataFormat {
     Layout layout;
     int (*open)(Source *s, const DataFile *f);
     int (*field)(const Source *s, const char *role, Array *a);  /* RECORDS: where a role lies in one */
+    int (*beside)(const DataFile *f, int (*say)(const DataFile *other));        /* a file that belongs to f; NULL: none */
 };
-int bytes_open(Source *s, const DataFile *f);
-int llmc_open(Source *s, const DataFile *f);
-int megatron_open(Source *s, const DataFile *f);
-int npy_open(Source *s, const DataFile *f);
 /* Of a file that is read as it comes: the length of its header, by its first NPY_FIRST bytes, 0: it is no such file; then that
  * header, which is all of f. */
 enum { NPY_FIRST = 12 };
 size_t npy_length(const unsigned char *first);
 int npy_head(const DataFile *f, Array *a);
-int idx_open(Source *s, const DataFile *f);
-int cifar10_open(Source *s, const DataFile *f);
-int cifar100_open(Source *s, const DataFile *f);
 
 int data_piece(Source *s, const DataFile *f, size_t offset, Element kind, int64_t n);
 size_t data_width(Element kind);

@@ -4,9 +4,9 @@
  */
 #include "data.h"
 
-int bytes_open(Source *s, const DataFile *f)
+static int bytes_open(Source *s, const DataFile *f)
 {
     return data_piece(s, f, 0, DATA_U8, (int64_t)f->size);
 }
 
-const DataFormat data_bytes = {"bytes", STREAM, bytes_open, NULL};
+const DataFormat data_bytes = {"bytes", STREAM, bytes_open, NULL, NULL};

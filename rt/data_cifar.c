@@ -18,8 +18,8 @@ static int records(Source *s, const DataFile *f, int labels)
     return data_piece(s, f, 0, DATA_U8, (int64_t)f->size);
 }
 
-int cifar10_open(Source *s, const DataFile *f) { return records(s, f, 1); }
-int cifar100_open(Source *s, const DataFile *f) { return records(s, f, 2); }
+static int cifar10_open(Source *s, const DataFile *f) { return records(s, f, 1); }
+static int cifar100_open(Source *s, const DataFile *f) { return records(s, f, 2); }
 
 static int cifar_field(const Source *s, const char *role, Array *a)
 {
@@ -34,5 +34,5 @@ static int cifar_field(const Source *s, const char *role, Array *a)
     return DONE;
 }
 
-const DataFormat data_cifar10 = {"cifar10", RECORDS, cifar10_open, cifar_field},
-                 data_cifar100 = {"cifar100", RECORDS, cifar100_open, cifar_field};
+const DataFormat data_cifar10 = {"cifar10", RECORDS, cifar10_open, cifar_field, NULL},
+                 data_cifar100 = {"cifar100", RECORDS, cifar100_open, cifar_field, NULL};

@@ -12,7 +12,7 @@ static uint64_t upside_down(const unsigned char *at)
     return (uint64_t)at[0] << 24 | (uint64_t)at[1] << 16 | (uint64_t)at[2] << 8 | at[3];
 }
 
-int idx_open(Source *s, const DataFile *f)
+static int idx_open(Source *s, const DataFile *f)
 {
     Array *a = &s->array[f - s->file];
     if (f->size >= 2 && f->at[0] == 0x1f && f->at[1] == 0x8b)
@@ -32,4 +32,4 @@ int idx_open(Source *s, const DataFile *f)
     return DONE;
 }
 
-const DataFormat data_idx = {"idx", ARRAYS, idx_open, NULL};
+const DataFormat data_idx = {"idx", ARRAYS, idx_open, NULL, NULL};

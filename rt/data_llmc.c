@@ -11,7 +11,7 @@ static const struct { uint32_t magic, version; Element kind; } kinds[] = {
     {20240520, 1, DATA_U16}, {20240801, 7, DATA_U32}
 };
 
-int llmc_open(Source *s, const DataFile *f)
+static int llmc_open(Source *s, const DataFile *f)
 {
     if (f->size < HEADER)
         return complain(STATUS_RUN, "data: %s is no llm.c token file: %zu bytes, its header alone has %d", f->path,
@@ -31,4 +31,4 @@ int llmc_open(Source *s, const DataFile *f)
                     "and 20240801 version 7", f->path, magic, version);
 }
 
-const DataFormat data_llmc = {"llmc-tokens", STREAM, llmc_open, NULL};
+const DataFormat data_llmc = {"llmc-tokens", STREAM, llmc_open, NULL, NULL};

@@ -45,7 +45,7 @@ static int read_index(Source *s, const DataFile *bin, const DataFile *idx)
     return add_sequences(s, bin, idx, (Element)kinds[code], n);
 }
 
-int megatron_open(Source *s, const DataFile *f)
+static int megatron_open(Source *s, const DataFile *f)
 {
     char name[4096];
     DataFile idx = {0};
@@ -61,4 +61,16 @@ int megatron_open(Source *s, const DataFile *f)
     return status;
 }
 
-const DataFormat data_megatron = {"megatron", STREAM, megatron_open, NULL};
+static int beside(const DataFile *f, int (*say)(const DataFile *other))
+{
+    char name[4096];
+    DataFile idx = {0};
+    snprintf(name, sizeof name, "%.*s.idx", (int)strlen(f->path) - 4, f->path);
+    int status = data_map(&idx, name, "data");
+    if (status == DONE)
+        status = say(&idx);
+    data_unmap(&idx);
+    return status;
+}
+
+const DataFormat data_megatron = {"megatron", STREAM, megatron_open, NULL, beside};

@@ -133,7 +133,7 @@ int npy_head(const DataFile *f, Array *a)
     return take_header(&c, a) ? DONE : refuse(&c, f);
 }
 
-int npy_open(Source *s, const DataFile *f)
+static int npy_open(Source *s, const DataFile *f)
 {
     Array *a = &s->array[f - s->file];
     int status = npy_head(f, a);
@@ -150,4 +150,4 @@ int npy_open(Source *s, const DataFile *f)
     return DONE;
 }
 
-const DataFormat data_npy = {"npy", ARRAYS, npy_open, NULL};
+const DataFormat data_npy = {"npy", ARRAYS, npy_open, NULL, NULL};

@@ -7,8 +7,6 @@
  * the elements stands for them.  Names do not count, so data may move.  Not found: a change between the blocks that keeps the
  * size.
  */
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 #include "data.h"
 #include "little.h"
@@ -48,27 +46,11 @@ static int say_file(const DataFile *f)
 {
     char hex[65], line[4300];
     Text t = {line, 0, sizeof line};
-    Digest d;
-    digest_start(&d);
-    digest_add(&d, f->at, f->size);
-    digest_end(&d, hex);
+    digest_of(f->at, f->size, hex);
     text_add(&t, "data %s  %s\n", hex, f->path);
     if (!write_all(STDOUT_FILENO, line, t.n < t.cap ? t.n : t.cap - 1))
         return complain(STATUS_RUN, "--record: cannot write to standard output");
     return DONE;
-}
-
-/* Of Megatron the index beside the file. */
-static int say_index(const DataFile *bin)
-{
-    char name[4096];
-    DataFile idx = {0};
-    snprintf(name, sizeof name, "%.*s.idx", (int)strlen(bin->path) - 4, bin->path);
-    int status = data_map(&idx, name, "data");
-    if (status == DONE)
-        status = say_file(&idx);
-    data_unmap(&idx);
-    return status;
 }
 
 int data_record(const Loader *l)
@@ -78,8 +60,8 @@ int data_record(const Loader *l)
         const Source *s = data_source(l, eval);
         for (int i = 0; i < s->files && status == DONE; i++) {
             status = say_file(&s->file[i]);
-            if (status == DONE && !strcmp(s->info->format, "megatron"))
-                status = say_index(&s->file[i]);
+            if (status == DONE && s->format->beside)
+                status = s->format->beside(&s->file[i], say_file);
         }
     }
     return status;

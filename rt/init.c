@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "begin.h"
 #include "real.h"
 #include "run.h"
 

@@ -62,8 +62,8 @@ extern const SampleRows sample_rows;
 extern const Team team_links;
 
 /* The same, of the program sample alone. */
-typedef struct SampleHead SampleHead;           /* sample/scores.h: losses without a whole row of scores */
-typedef struct TokenText TokenText;             /* sample/words.h: tokens of a tokenizer.json as text */
+typedef struct SampleHead SampleHead;           /* sample/sample.h: losses without a whole row of scores */
+typedef struct TokenText TokenText;             /* sample/sample.h: tokens of a tokenizer.json as text */
 typedef struct {
     const SampleHead *head;
     const TokenText *words;

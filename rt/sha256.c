@@ -90,3 +90,11 @@ void digest_end(Digest *d, char hex[65])
         hex[i] = digit[d->h[i / 8] >> (28 - 4 * (i % 8)) & 15];
     hex[64] = 0;
 }
+
+void digest_of(const void *data, size_t n, char hex[65])
+{
+    Digest d;
+    digest_start(&d);
+    digest_add(&d, data, n);
+    digest_end(&d, hex);
+}

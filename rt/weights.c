@@ -20,7 +20,7 @@
 #include "data.h"
 #include "json.h"
 #include "safetensors.h"
-#include "weights_read.h"
+#include "weights.h"
 
 /* ---- a parameter and its tensor ---------------------------------------------------------------------------------- */
 

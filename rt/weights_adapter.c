@@ -9,7 +9,7 @@
 #include "ckpt.h"
 #include "data.h"
 #include "json.h"
-#include "weights_read.h"
+#include "weights.h"
 
 /* An adapter by the name that PEFT gives it: base_model.model., the tensor of the weight without .weight, .lora_A.weight. */
 static Listed *of_peft(const Weights *x, const StateInfo *s)

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "real.h"
-#include "weights_read.h"
+#include "weights.h"
 
 /* NAME_blocks or NAME_scales */
 static Listed *part_of_four(const Weights *x, const Published *p, const char *what)

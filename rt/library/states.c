@@ -10,10 +10,10 @@
  * name.  A row may have a part alone: where replicas update parts, and where devices of a stage share it (rt/team.h).
  */
 #include <string.h>
-#include "begin.h"
 #include "inside.h"
 #include "little.h"
 #include "sha256.h"
+#include "values.h"
 
 enum { SAVED_HEAD = 160, SAVED_FORMAT = 1 };
 enum { PIECE = __STDC_HOSTED__ ? 2048 : 64, SAVED_KINDS = 5 };     /* elements on the stack, of which a board has little */

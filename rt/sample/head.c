@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "real.h"
-#include "scores.h"
+#include "sample.h"
 #include "team.h"
 
 typedef struct { const double *x; double *to; double sum; long in, at; } Head;

@@ -29,9 +29,8 @@
 #include "link.h"
 #include "options.h"
 #include "real.h"
-#include "scores.h"
+#include "sample.h"
 #include "weights.h"
-#include "words.h"
 
 const char program_name[] = "sample";
 

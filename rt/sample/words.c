@@ -4,7 +4,7 @@
  */
 #include <setjmp.h>
 #include "data.h"
-#include "words.h"
+#include "sample.h"
 #include "../tokens/tokens.h"
 
 static Tokenizer *tokens;

@@ -347,7 +347,7 @@ static int open_file(Serve *s, const Run *run, int k, Array *array)
     int status = data_map(f, s->from[s->input[k]], "samples");
     s->files += status == DONE;
     if (status != DONE || is_npy(f))
-        return status != DONE ? status : npy_open(&source, f);
+        return status != DONE ? status : data_npy.open(&source, f);
     size_t row = row_bytes(in);
     if (f->size % row || f->size == 0)
         return complain(STATUS_RUN, "%s has %zu bytes, and a sample of input `%s` has %zu: %zu whole ones and %zu bytes more; "

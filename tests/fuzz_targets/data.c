@@ -17,15 +17,14 @@ static void read_all(const DataFile *f, size_t offset, Element kind, int64_t n)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    static int (*const open[])(Source *, const DataFile *) = {bytes_open, llmc_open, npy_open, idx_open, cifar10_open,
-                                                                   cifar100_open};
-    enum { FORMATS = sizeof open / sizeof *open };
+    static const DataFormat *const format[] = {&data_bytes, &data_llmc, &data_npy, &data_idx, &data_cifar10, &data_cifar100};
+    enum { FORMATS = sizeof format / sizeof *format };
     DataFile f = {0};
     Array array = {0};
     Source s = {.file = &f, .files = 1, .array = &array};
     if (n < 1 || data_map(&f, target_file(data + 1, n - 1), "data") != DONE)
         return 0;
-    if (open[data[0] % FORMATS](&s, &f) == DONE) {
+    if (format[data[0] % FORMATS]->open(&s, &f) == DONE) {
         for (int64_t i = 0; i < s.pieces; i++)
             read_all(&f, s.piece[i].offset, s.piece[i].kind, s.piece[i].n);
         if (array.file)

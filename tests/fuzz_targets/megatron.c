@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     Source s = {.file = &f, .files = 1};
     if (data_map(&f, bin, "data") != DONE)
         abort();
-    megatron_open(&s, &f);
+    data_megatron.open(&s, &f);
     free(s.piece);
     munmap((void *)(uintptr_t)f.at, f.size);
     return 0;

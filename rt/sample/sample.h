@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scores.h: scores of the last token of a text, for sample.c and head.c.
+ * sample.h: scores of the last token of a text, and tokens as text, for sample.c, head.c and words.c.
  */
-#ifndef SCORES_H
-#define SCORES_H
+#ifndef SAMPLE_H
+#define SAMPLE_H
 #include "real.h"
 #include "run.h"
 
@@ -24,5 +24,11 @@ static inline void sample_row(Worker *w, double *to, const real *from, long n)
 struct SampleHead {             /* head.c: calls without a whole row of them */
     /* of: its operands; at: the row; room: for so many scores. */
     void (*look)(Worker *w, const char *call, const Given *of, long at, double *(*room)(Worker *w, long width));
+};
+
+struct TokenText {              /* words.c: a tokenizer */
+    /* The tokenizer of a file, and the tokens of a text with it: as many as there are, and of those the first `room`. */
+    int (*encode)(Run *run, const char *path, const char *text, int32_t *ids, long room, long *n);
+    const char *(*word)(int id, int *n);        /* the bytes of a token inside a text; NULL: there is no such token */
 };
 #endif
