@@ -43,7 +43,6 @@ static inline Answer norm_y(const Call *c, long i, bool centred)
 }
 
 static inline Answer layernorm_y(const Call *c, long i) { return norm_y(c, i, true); }
-static inline Answer rmsnorm_y(const Call *c, long i) { return norm_y(c, i, false); }
 
 static inline Answer layernorm_mean(const Call *c, long row)
 {
@@ -55,12 +54,6 @@ static inline Answer layernorm_rstd(const Call *c, long row)
 {
     Moments m = moments(c, row, true);
     return near(m.rstd, m.rstd * (1 + m.size * m.rstd));
-}
-
-static inline Answer rmsnorm_rstd(const Call *c, long row)
-{
-    double rstd = moments(c, row, false).rstd;
-    return near(rstd, rstd);
 }
 
 /* Of a norm's gradient with a Linear's: the norm is as wide as that. */

@@ -31,8 +31,7 @@ static Answer linear_dsum(const Call *c, long i)
 static const Known known[] = {
     {"add_layernorm_forward", "sum", NORM, sum_y, 0, 0}, {"add_layernorm_forward", "y", NORM, layernorm_y, 0, 0},
     {"add_layernorm_forward", "mean", NORM, layernorm_mean, 0, 0},
-    {"add_layernorm_forward", "rstd", NORM, layernorm_rstd, 0, 0}, {"add_rmsnorm_forward", "sum", NORM, sum_y, 0, 0},
-    {"add_rmsnorm_forward", "y", NORM, rmsnorm_y, 0, 0}, {"add_rmsnorm_forward", "rstd", NORM, rmsnorm_rstd, 0, 0},
+    {"add_layernorm_forward", "rstd", NORM, layernorm_rstd, 0, 0},
     {"layernorm_linear_backward", "dx", NORM_LINEAR, norm_dx, 0, 0},
     {"layernorm_linear_backward", "dweight", NORM_LINEAR, norm_dweight, 0, 0},
     {"layernorm_linear_backward", "dbias", NORM_LINEAR, norm_dbias, 0, 0},

@@ -203,21 +203,3 @@ bool json_skip(Json *j)
 {
     return skip(j, 0);
 }
-
-JsonPart json_value(Json *j)
-{
-    peek(j);
-    const char *at = j->at;
-    return json_skip(j) ? (JsonPart){at, (size_t)(j->at - at)} : (JsonPart){at, 0};
-}
-
-JsonPart json_find(Json *j, const char *key, char *to, size_t room)
-{
-    for (bool first = true; json_member(j, &first, to, room);) {
-        bool found = !strcmp(to, key);
-        JsonPart p = json_value(j);
-        if (found || j->why)
-            return p;
-    }
-    return (JsonPart){"", 0};
-}

@@ -18,12 +18,8 @@ bool json_string(Json *j, char *to, size_t room);       /* decoded; an error if 
 bool json_bytes(Json *j, char *to, size_t room, size_t *n);     /* the same of *n bytes, which may be zeros */
 bool json_integer(Json *j, int64_t *x);                 /* digits only; not below zero */
 bool json_skip(Json *j);                                /* any value */
-typedef struct { const char *at; size_t n; } JsonPart;  /* the text of a value; n 0: none */
-JsonPart json_value(Json *j);
 /* for (bool first = true; json_member(j, &first, key, room); ) reads one value each: the members of an object; the
  * elements of an array with key NULL.  False at the end, or j->why is set. */
 bool json_member(Json *j, bool *first, char *key, size_t room);
 bool json_key(Json *j, bool *first, char *key, size_t room, size_t *n);    /* the same of an object; keys may hold zeros */
-/* The first member of that name of an object; keys that come before it are decoded in `to`. */
-JsonPart json_find(Json *j, const char *key, char *to, size_t room);
 #endif

@@ -58,8 +58,11 @@ static int check_adapter(const Job *job, const char *dir)
     int status = data_stale(data_map(&f, path, "adapter"));
     Json j = json_open(status == DONE ? f.at : NULL, f.size);
     for (bool first = true; status == DONE && json_member(&j, &first, key, sizeof key);) {
-        JsonPart value = json_value(&j);
-        snprintf(word, sizeof word, "%.*s", (int)(value.n < sizeof word ? value.n : sizeof word - 1), value.at);
+        const char *at = j.at;
+        if (!json_skip(&j))
+            break;
+        at += strspn(at, " \t\r\n");
+        snprintf(word, sizeof word, "%.*s", j.at - at < (int)sizeof word ? (int)(j.at - at) : (int)sizeof word - 1, at);
         if (!strcmp(key, "r") || !strcmp(key, "lora_alpha"))
             *(*key == 'r' ? &rank : &alpha) = strtod(word, NULL);
         bool is = *word == 't' || (*word == '{' && word[1 + strspn(word + 1, " \t\r\n")] != '}');

@@ -5,7 +5,7 @@
  * single bit turned: refused, or the same tensors with other bytes, and never a read outside the file.
  */
 #include "unit_rt.h"
-#include "rt/json.h"
+#include "rt/tokens/json_part.h"
 #include "rt/safetensors.h"
 
 /* ---- JSON -------------------------------------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
  * tree.  Operators that work in place give their operand a new value.
  */
 #include "net.h"
-#include "rt/json.h"
+#include "rt/tokens/json_part.h"
 
 enum { LONGEST = 4096, MAJOR = 8 };
 typedef struct { Net *g; Archive files; JsonPart values; NetNames named; char room[LONGEST]; } Pt2Reader;

@@ -3,7 +3,7 @@
  * values.c: values of chat templates, and JSON as such values.
  */
 #include "render.h"
-#include "rt/json.h"
+#include "rt/tokens/json_part.h"
 
 Value value_string(const char *s)
 {

@@ -24,6 +24,7 @@
  */
 #include "steps.h"
 #include "../philox.h"
+#include "../tanh_erf.h"
 
 typedef struct { const int32_t *mask; long batch, time, hidden, reverse; } Steps;
 

@@ -10,7 +10,7 @@
  * Cost: one pass over the file for each part that is looked for.
  */
 #include "word.h"
-#include "json.h"
+#include "json_part.h"
 #include "utf8.h"
 #include <stdlib.h>
 #include <string.h>
