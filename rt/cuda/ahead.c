@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include "ahead.h"
 #include "record.h"
-#include "step.h"
+#include "feed.h"
 
 /* A read of a step.  Of one that is a graph: its room, when the graph has read that, and a sum, which has no room. */
 typedef struct { Read read; unsigned char *room; cudaEvent_t taken; int64_t sum; bool good; } Noted;

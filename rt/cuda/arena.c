@@ -20,7 +20,7 @@
 #include "op/cuda/start.h"
 #include "pictures.h"
 #include "record.h"
-#include "step.h"
+#include "feed.h"
 
 /* The line in the stage's source names operands and the line of the model. */
 static void describe(const Stage *st, char *to, size_t room)

@@ -20,7 +20,7 @@
 #include "ahead.h"
 #include "link.h"
 #include "record.h"
-#include "step.h"
+#include "feed.h"
 
 struct Record {
     cudaGraphExec_t graph;

@@ -52,7 +52,7 @@ typedef struct Sample {
     long width;
     int end;                    /* the last byte that was written */
     bool terminal;              /* it goes to one: no bytes that would command it */
-    bool numbers;               /* tokens are no bytes */
+    bool bytes;                 /* tokens are bytes; else those of a tokenizer, or numbers */
     char path[CKPT_PATH];       /* of the weights */
 } Sample;
 
@@ -155,26 +155,14 @@ static int write_bytes(Sample *s, const char *from, int n)
     return status;
 }
 
-/* A token that the tokenizer does not know is U+FFFD. */
-static int write_word(Sample *s, int32_t id)
-{
-    int n;
-    const char *word = sample_parts.words->word(id, &n);
-    return write_bytes(s, word ? word : "\xef\xbf\xbd", word ? n : 3);
-}
-
-/* Text, bytes, or numbers with blanks between them. */
 static int write_ids(Sample *s, const int32_t *ids, long n)
 {
     int status = DONE;
     for (long i = 0; i < n && status == DONE; i++) {
-        char text[16] = {(char)ids[i]};
-        if (s->ask.tokenizer)
-            status = write_word(s, ids[i]);
-        else if (s->numbers)
-            status = write_text(s, text, (size_t)snprintf(text, sizeof text, s->end ? " %ld" : "%ld", (long)ids[i]));
-        else
-            status = write_bytes(s, text, 1);
+        int size = 1;
+        char byte = (char)ids[i];
+        const char *text = s->bytes ? &byte : sample_parts.words->word(ids[i], !s->end, &size);
+        status = write_bytes(s, text, size);
     }
     return status;
 }
@@ -245,21 +233,17 @@ static int refuse(const Run *run, const char *form, long a, long b)
     return run->main ? complain(STATUS_USAGE, form, a, b) : STATUS_USAGE;
 }
 
-/* Bytes, or numbers; as above.  False: it is no number. */
-static bool read_prompt(Sample *s)
+static int read_prompt(Run *run)
 {
-    const char *at = s->ask.prompt;
-    while (s->numbers ? at[strspn(at, " \n")] : *at) {
-        char *behind = (char *)at + 1;
-        long id = s->numbers ? strtol(at, &behind, 10) : (unsigned char)*at;
-        if (behind == at || id < 0 || id > INT32_MAX)
-            return false;
+    Sample *s = run->sample;
+    if (!s->bytes)
+        return sample_parts.words->encode(run, s->ask.tokenizer, s->ask.prompt, s->ids, s->window, &s->n);
+    if (s->ask.tokenizer)
+        return refuse(run, "--tokenizer: tokens of this model are bytes, and need none", 0, 0);
+    for (const char *at = s->ask.prompt; *at; at++, s->n++)
         if (s->n < s->window)
-            s->ids[s->n] = (int32_t)id;
-        s->n++;
-        at = behind;
-    }
-    return true;
+            s->ids[s->n] = (unsigned char)*at;
+    return DONE;
 }
 
 static int prompt_open(Run *run)
@@ -270,20 +254,13 @@ static int prompt_open(Run *run)
         if (!strcmp(data->role[i], "tokens"))
             s->in = &run->job->input[data->input[i]];
     s->window = s->in->per;
-    s->numbers = strcmp(data->format, "bytes") != 0;
+    s->bytes = !strcmp(data->format, "bytes");
     s->ids = calloc((size_t)s->window + 1, sizeof *s->ids);
     if (!s->ids)
         return complain(STATUS_RUN, "no memory for the prompt");
-    if (s->ask.tokenizer && !s->numbers)
-        return refuse(run, "--tokenizer: tokens of this model are bytes, and need none", 0, 0);
-    int status = DONE;
-    if (s->ask.tokenizer)
-        status = sample_parts.words->encode(run, s->ask.tokenizer, s->ask.prompt, s->ids, s->window, &s->n);
+    int status = read_prompt(run);
     if (status != DONE)
         return status;
-    if (!s->ask.tokenizer && !read_prompt(s))
-        return refuse(run, "--prompt: tokens of this model are no bytes: name its tokenizer.json with --tokenizer, or give "
-                      "their numbers, with blanks between them", 0, 0);
     if (s->n == 0)
         return refuse(run, "--prompt is empty: give it at least one token", 0, 0);
     if (s->n > s->window)

@@ -26,9 +26,10 @@ struct SampleHead {             /* head.c: calls without a whole row of them */
     void (*look)(Worker *w, const char *call, const Given *of, long at, double *(*room)(Worker *w, long width));
 };
 
-struct TokenText {              /* words.c: a tokenizer */
-    /* The tokenizer of a file, and the tokens of a text with it: as many as there are, and of those the first `room`. */
+struct TokenText {              /* words.c: tokens that are not bytes */
+    /* The tokens of a text, with the tokenizer of a file, NULL: they are numbers: as many as there are, of those the first
+     * `room`. */
     int (*encode)(Run *run, const char *path, const char *text, int32_t *ids, long room, long *n);
-    const char *(*word)(int id, int *n);        /* the bytes of a token inside a text; NULL: there is no such token */
+    const char *(*word)(int id, bool first, int *n);    /* the bytes of a token inside a text, or its first one */
 };
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * words.c: tokens of a tokenizer.json as text, for models whose tokens are not bytes.
+ * words.c: tokens of a tokenizer.json as text, or as numbers with blanks between them, for models whose tokens are not bytes.
  */
 #include <setjmp.h>
 #include "data.h"
@@ -21,10 +21,25 @@ void token_fail(int status, const char *text)
     longjmp(refused, status);
 }
 
+static int read_numbers(const Run *run, const char *at, int32_t *ids, long room, long *n)
+{
+    for (char *behind; at[strspn(at, " \n")]; at = behind, ++*n) {
+        long id = strtol(at, &behind, 10);
+        if (behind == at || id < 0 || id > INT32_MAX)
+            return !run->main ? STATUS_USAGE : complain(STATUS_USAGE, "--prompt: tokens of this model are no bytes: name its "
+                "tokenizer.json with --tokenizer, or give their numbers, with blanks between them");
+        if (*n < room)
+            ids[*n] = (int32_t)id;
+    }
+    return DONE;
+}
+
 static int encode(Run *run, const char *path, const char *text, int32_t *ids, long room, long *n)
 {
     DataFile f = {0};
     Ints all = {0};
+    if (!path)
+        return read_numbers(run, text, ids, room, n);
     if (data_map(&f, path, "--tokenizer") != DONE)
         return STATUS_USAGE;
     int failed = setjmp(refused);
@@ -41,9 +56,16 @@ static int encode(Run *run, const char *path, const char *text, int32_t *ids, lo
     return DONE;
 }
 
-static const char *word(int id, int *n)
+/* A token that the tokenizer does not know is U+FFFD. */
+static const char *word(int id, bool first, int *n)
 {
-    return tokenizer_word(tokens, id, n);
+    static char number[16];
+    const char *known = tokens ? tokenizer_word(tokens, id, n) : number;
+    if (!tokens)
+        *n = snprintf(number, sizeof number, first ? "%d" : " %d", id);
+    if (!known)
+        *n = 3;
+    return known ? known : "\xef\xbf\xbd";
 }
 
 const TokenText words_json = {encode, word};

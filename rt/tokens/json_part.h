@@ -4,7 +4,7 @@
  */
 #ifndef JSON_PART_H
 #define JSON_PART_H
-#include "json.h"
+#include "../json.h"
 
 typedef struct { const char *at; size_t n; } JsonPart;  /* the text of a value; n 0: none */
 JsonPart json_value(Json *j);

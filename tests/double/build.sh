@@ -27,7 +27,6 @@ for real in f32 bf16; do
         case $name in link_* | fold) continue ;; esac
         [ -e rt/cuda/$name.c ] || cp $made/$name.o $to
     done
-    objcopy --redefine-sym step_begin=run_step_begin $to/action.o
     for file in rt/fold.c rt/op/*.c; do
         name=$(basename $file .c)
         [ $name = start ] || objcopy --redefine-syms=$to/names build/$real/${file%.c}.o $to/$name.o
@@ -46,6 +45,7 @@ for real in f32 bf16; do
     } | while read -r output file; do
         echo "${CC:-cc}" $flags $define -c -o $to/$output $file
     done | tr '\n' '\0' | xargs -0 -n 1 -P 2 sh -c
+    objcopy --redefine-sym step_begin=run_step_begin $to/feed.o
     cp $made/link_local.o $to/local.obj
     ld -r -o $to/nccl.obj $to/*.half
     ar rcsD $to.a $to/*.o

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * step.c: tells the double that steps have begun, between a stage's source and rt/action.c.  A folder that is built by its own
+ * step.c: tells the double that steps have begun, between a stage's source and rt/cuda/feed.c.  A folder built by its own
  * Makefile does without.
  */
 #include "rt/rt.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * step.c: what the host does in a step of a stage on a GPU beside queueing: as rt/step.c, but what it makes is sent, and each
+ * feed.c: what the host does in a step of a stage on a GPU beside queueing: as rt/feed.c, but what it makes is sent, and each
  * chore tells how it is made again (record.c).
  */
 #include "data.h"
 #include "device.h"
-#include "step.h"
+#include "feed.h"
 
 static void begin_again(Stage *st, const Chore *c)
 {

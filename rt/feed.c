@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * step.c: what a step has beside its computation and messages: its values, its data, and how many targets count.
+ * feed.c: what a step has beside its computation and messages: its values, its data, and how many targets count.
  */
 #include "data.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * step.h: the host's part of a step on a GPU: step.c has it; arena.c, ahead.c and record.c carry it out.
+ * feed.h: the host's part of a step on a GPU: feed.c has it; arena.c, ahead.c and record.c carry it out.
  */
-#ifndef STEP_H
-#define STEP_H
+#ifndef FEED_H
+#define FEED_H
 #include "data.h"
 
 static inline size_t values_bytes(const Job *job) { return (size_t)(1 + job->param_groups) * sizeof(Values); }
