@@ -13,10 +13,6 @@ static const Known known[] = {
     {"attention_backward", "dq", ATTENTION, attention_dq, 0, 1}, {"attention_backward", "dk", ATTENTION, attention_dk, 0, 1},
     {"attention_backward", "dv", ATTENTION, attention_dv, 0, 1},
     {"attention_backward", "dbias", ATTENTION, attention_dbias, 0, 1},
-    {"attention_packed_forward", "y", PACKED, attention_y, 0, 1},
-    {"attention_packed_forward", "lse", PACKED, attention_lse, 0, 0},
-    {"attention_packed_backward", "dqkv", PACKED, attention_dqkv, 0, 1},
-    {"attention_packed_backward", "dbias", PACKED, attention_dbias, 0, 1},
     {NULL, NULL, NULL, NULL, 0, 0},
 };
 

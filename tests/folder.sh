@@ -63,8 +63,9 @@ if grep -vxFf "$root/rt/rt.h" rt/rt.h >"$tmp/said"; then fault "rt.h: $(head -n 
 
 # parts NAME FOLDER: each part of rt/parts.h that a file of the folder defines stands in launch.c, and no other does
 parts() {
-    tr '\n' ' ' <"$root/rt/parts.h" | grep -o 'extern const [A-Za-z]* [a-z0-9_, ]*;' |
-        sed 's/^extern const [A-Za-z]* //; s/[,;]/ /g' | tr -s ' ' '\n' | grep -v -x -e job_parts -e sample_parts >"$tmp/parts"
+    tr '\n' ' ' <"$root/rt/parts.h" | grep -o -e 'extern const [A-Za-z]* [a-z0-9_, ]*;' -e ' PART([A-Za-z]*, [a-z]*, [a-z_]*)' |
+        sed 's/^extern const [A-Za-z]* //; s/^ PART(.*, //; s/[,;)]/ /g' | tr -s ' ' '\n' |
+        grep -v -x -e job_parts -e sample_parts >"$tmp/parts"
     while read -r part; do
         grep -rq "^const .*\<$part = {" "$2/rt" && echo "$part"
     done <"$tmp/parts" >"$tmp/there"
