@@ -188,17 +188,46 @@ void init_widen(float *to, const uint16_t *from, long n);
 /* Elements first .. first+n-1 of a version of a parameter, in f32 and as bf16 copy, wherever the stage has them. */
 void init_place(Worker *w, const StateInfo *s, int64_t version, const float *from, long first, long n);
 
-/* copies.c */
-int replicas_of(const Job *job);
-int replica_of(const Worker *w);
-int copies_of(const Job *job);                          /* each has a share of the micro-batches of a step */
-int team_of(const Job *job);                            /* devices of a stage */
-int homes_of(const Job *job);                           /* stages of the first copy: of each replica and device of a team */
-int home_at(const Job *job, int stage);                 /* its stage in the first copy */
-bool evaluates(const Worker *w);                        /* its copy takes part in evaluations */
-int firsts_of(const Job *job);                          /* first devices of all stages and replicas: they come first */
-int copy_of(const Worker *w);                           /* 0: the first one */
-long eval_begin(const Worker *w, int end, long n);      /* where a replica begins, or ends, with n of an evaluation */
+/* ---- copies of the model, and devices of a stage ----------------------------------------------------------------- */
+static inline int replicas_of(const Job *job) { return job->replicas > 1 ? job->replicas : 1; }
+static inline int team_of(const Job *job) { return job->team > 1 ? job->team : 1; }        /* devices of a stage */
+
+/* Stages of the first copy: of each replica and device of a team. */
+static inline int homes_of(const Job *job)
+{
+    return job->homes ? job->homes : job->stages / (replicas_of(job) * team_of(job));
+}
+
+/* Its stage in the first copy. */
+static inline int home_at(const Job *job, int stage)
+{
+    return job->homes ? job->stage[stage].like : stage % homes_of(job);
+}
+
+/* First devices of all stages and replicas: they come first. */
+static inline int firsts_of(const Job *job) { return job->stages / team_of(job); }
+
+/* Which copy of the model a stage is in; 0: the first one. */
+static inline int copy_of(const Worker *w)
+{
+    const Job *job = w->run->job;
+    return job->homes ? w->stage.index / firsts_of(job) * replicas_of(job) + w->info->copy : w->stage.index / homes_of(job);
+}
+
+static inline int replica_of(const Worker *w) { return copy_of(w) % replicas_of(w->run->job); }
+
+/* Copies that each have a share of the micro-batches of a step.  An evaluation runs through the first one of a replica, and
+ * where stages are in different numbers of copies, of the first replica. */
+static inline int copies_of(const Job *job) { return replicas_of(job) * (job->ways > 1 ? job->ways : 1); }
+static inline bool evaluates(const Worker *w) { return !w->run->job->homes || replica_of(w) == 0; }
+
+/* Where a replica begins, or ends, with n of an evaluation. */
+static inline long eval_begin(const Worker *w, int end, long n)
+{
+    const Job *job = w->run->job;
+    return job->homes ? end * n : n * (replica_of(w) + end) / replicas_of(job);
+}
+
 struct Losses {                                         /* losses.c */
     int (*open)(Worker *w);
     void (*close)(Worker *w);
