@@ -20,6 +20,7 @@ typedef struct { int64_t step; CkptState state; int files; } Saved;
 
 /* By ascending step; NULL and *status DONE: no such directory.  Allocates: only before the first step. */
 Saved *ckpt_list(const char *dir, int *n, int *status);
+int64_t ckpt_newest(const char *dir, int *status);      /* that is committed; -1: there is none */
 void ckpt_name(char *to, const char *dir, int64_t step, const char *tail);      /* CKPT_PATH bytes */
 /* Removes the files that a checkpoint of `files` stages may have, COMMIT first, and the directory. */
 void ckpt_remove(const char *dir, int64_t step, CkptState state, int files);

@@ -93,6 +93,18 @@ Saved *ckpt_list(const char *dir, int *n, int *status)
     return list;
 }
 
+int64_t ckpt_newest(const char *dir, int *status)
+{
+    int n;
+    int64_t step = -1;
+    Saved *list = ckpt_list(dir, &n, status);
+    for (int i = 0; i < n; i++)
+        if (list[i].state == CKPT_COMMITTED)
+            step = list[i].step;
+    free(list);
+    return step;
+}
+
 void ckpt_remove(const char *dir, int64_t step, CkptState state, int files)
 {
     static const char *const fixed[] = {"/COMMIT", "/index.json"};
@@ -234,8 +246,7 @@ void ckpt_unlock(CkptLock *l, const char *dir)
 int weights_find(Run *run, const char *asked, char *store)
 {
     struct stat info;
-    int n = 0, status = DONE;
-    Saved *list = NULL;
+    int status = DONE;
     const char *found[WEIGHTS_LISTS];
     if (stat(asked, &info) != 0 && asked == run->job->ckpt_dir)
         return complain(STATUS_STALE, "there are no checkpoints in %s: run train first, or name weights with --weights PATH",
@@ -243,16 +254,13 @@ int weights_find(Run *run, const char *asked, char *store)
     if (stat(asked, &info) != 0)
         return complain(STATUS_STALE, "--weights: %s: %s; give a safetensors file or a directory of checkpoints", asked,
                         strerror(errno));
-    if (S_ISDIR(info.st_mode))
-        list = ckpt_list(asked, &n, &status);
+    int64_t step = S_ISDIR(info.st_mode) ? ckpt_newest(asked, &status) : -1;
     run->opt.weights = asked;
-    for (int i = 0; i < n; i++)
-        if (list[i].state == CKPT_COMMITTED) {
-            ckpt_name(store, asked, list[i].step, "");
-            run->opt.weights = store;
-        }
-    free(list);
-    if (run->opt.weights == store && weights_lists(asked, found))
+    if (step >= 0) {
+        ckpt_name(store, asked, step, "");
+        run->opt.weights = store;
+    }
+    if (step >= 0 && weights_lists(asked, found))
         return complain(STATUS_STALE, "%s holds checkpoints and %s: which weights are meant?  Name %s, or the file", asked,
                         found[0], store);
     return status;

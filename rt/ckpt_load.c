@@ -394,25 +394,14 @@ static int load_worker(Worker *w, Index *x, unsigned kinds, bool old)
 
 /* ---- what main.c calls ------------------------------------------------------------------------------------------- */
 
-static int64_t newest(const char *dir, int *status)
-{
-    int n;
-    int64_t step = -1;
-    Saved *list = ckpt_list(dir, &n, status);
-    for (int i = 0; i < n; i++)
-        if (list[i].state == CKPT_COMMITTED)
-            step = list[i].step;
-    free(list);
-    if (step < 0 && *status == DONE)
-        *status = complain(STATUS_STALE, "%s: no committed checkpoint to resume from; start without --resume", dir);
-    return step;
-}
-
 int ckpt_load(Run *run)
 {
     Index x = {.list = {.job = run->job}, .step = -1, .batch = -1, .micro = -1, .groups = -1, .best = -1};
     int status = DONE;
-    int64_t step = newest(run->opt.checkpoint, &status);
+    int64_t step = ckpt_newest(run->opt.checkpoint, &status);
+    if (status == DONE && step < 0)
+        status = complain(STATUS_STALE, "%s: no committed checkpoint to resume from; start without --resume",
+                          run->opt.checkpoint);
     if (status != DONE)
         return status;
     ckpt_name(x.dir, run->opt.checkpoint, step, "");

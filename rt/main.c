@@ -126,9 +126,12 @@ static int note_best(Worker *w, int64_t done, double loss)
     return patience > 0 && b->since >= patience ? WANT_END : 0;
 }
 
-static void evaluate_one(Worker *w)
+void worker_eval(Worker *w)
 {
-    w->info->eval(&w->stage);
+    if (w->ended)
+        job_parts.overlap->eval(w);
+    else
+        w->info->eval(&w->stage);
 }
 
 /* Losses of micro-batches are parts of that of the evaluation, as they are of a step.  Each replica takes its share of them.  A
@@ -146,7 +149,7 @@ static int evaluate(Worker *w, int64_t step)
     for (w->step = from; w->step < end && !(want & WANT_STOP); w->step++) {
         st->losses = 0;
         if (evaluates(w)) {         /* others only meet those that do */
-            (w->ended ? job_parts.overlap->eval : evaluate_one)(w);
+            worker_eval(w);
             sum += w->last->loss;
             hits += (double)w->last->hits;
         }

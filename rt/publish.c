@@ -136,16 +136,6 @@ void publish_close(Run *run)
 
 /* ---- after the last ---------------------------------------------------------------------------------------------- */
 
-typedef struct { char *to; } Copy;
-
-static bool into_room(void *to, const void *piece, size_t n)
-{
-    Copy *c = to;
-    memcpy(c->to, piece, n);
-    c->to += n;
-    return true;
-}
-
 static bool write_at(int file, const unsigned char *from, size_t n, off_t at)
 {
     return lseek(file, at, SEEK_SET) == at && write_all(file, from, n);
@@ -159,8 +149,8 @@ static bool write_parameter(Worker *w, const Publish *x, const PublishItem *p, i
     int64_t all = p->p.in.pieces ? p->p.n : s->n;
     unsigned char *bytes = (unsigned char *)(w->room + all);
     Rows r = place_rows(&p->p, s);
-    Copy copy = {(char *)w->room};
-    item_read(w, p->item, (long)place_first(&p->p), (long)all, into_room, &copy);
+    char *next = (char *)w->room;
+    item_read(w, p->item, (long)place_first(&p->p), (long)all, copy_piece, &next);
     if (copy_of(w) > 0)
         return true;            /* the first device of the stage writes it */
     for (int64_t i = 0; i < r.rows; i++)

@@ -145,6 +145,7 @@ void text_json(Text *t, const char *string);            /* quoted and escaped */
 void text_number(Text *t, double x);                    /* null for what JSON cannot say */
 bool write_all(int file, const void *data, size_t n);
 bool write_piece(void *file, const void *piece, size_t n);      /* of an int: an ArenaTake */
+bool copy_piece(void *next, const void *piece, size_t n);       /* another one, to memory: a char *, which goes on */
 double seconds(void);                                   /* a clock that only goes forward */
 
 /* ---- start ------------------------------------------------------------------------------------------------- */
@@ -382,6 +383,7 @@ void publish_close(Run *run);
 /* main.c: loss, norm and wants of all stages */
 Report worker_share(Worker *w, double loss, double norm);
 void worker_rest(Worker *w);                            /* no action is under way */
+void worker_eval(Worker *w);                            /* a micro-batch of an evaluation */
 int  worker_judge(Worker *w, int64_t done, const Report *r);      /* WANT_BROKEN where a number is not finite, or 0 */
 struct Overlap {                                        /* overlap.c */
     int (*open)(Worker *w);

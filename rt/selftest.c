@@ -157,22 +157,14 @@ static void size_part(const Call *c, Operand *p, const char *sizes)
 
 /* ---- memory of the host -------------------------------------------------------------------------------------------- */
 
-static bool append(void *to, const void *piece, size_t n)
-{
-    unsigned char **next = to;
-    memcpy(*next, piece, n);
-    *next += n;
-    return true;
-}
-
 static unsigned char *copied(Worker *w, const Operand *p)
 {
     size_t bytes = (size_t)p->n * size_of(p->kind);
-    unsigned char *room = malloc(bytes), *next = room;
+    char *room = malloc(bytes), *next = room;
     if (!room)
         quit(w->run->link, STATUS_RUN, "--selftest: no memory of the host for %zu bytes", bytes);
-    arena_read(w, p->given.p, bytes, append, &next);
-    return room;
+    arena_read(w, p->given.p, bytes, copy_piece, &next);
+    return (unsigned char *)room;
 }
 
 static const Known *answer_of(const Call *c, const char *out)

@@ -38,6 +38,14 @@ bool write_piece(void *file, const void *piece, size_t n)
     return write_all(*(int *)file, piece, n);
 }
 
+bool copy_piece(void *next, const void *piece, size_t n)
+{
+    char **to = next;
+    memcpy(*to, piece, n);
+    *to += n;
+    return true;
+}
+
 /* A program that has another name defines it once more, and that holds. */
 __attribute__((weak)) const char program_name[] = "train";
 

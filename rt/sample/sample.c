@@ -123,10 +123,8 @@ static int64_t next_token(Worker *w)
     Sample *s = w->run->sample;
     int64_t mine = NOBODY, *all = w->board;
     w->scored = false;
-    if (replica_of(w) == 0 && w->ended)
-        job_parts.overlap->eval(w);
-    else if (replica_of(w) == 0)
-        w->info->eval(&w->stage);
+    if (replica_of(w) == 0)
+        worker_eval(w);
     if (w->scored)
         mine = choose(s);
     link_share(&w->stage, &mine, all, sizeof mine);
