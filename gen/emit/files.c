@@ -238,7 +238,7 @@ static bool reaches(const Plan *p, const char *base)
         int64_t groups = attr_int(o, "groups");
         single |= conv && groups > 1 && groups == attr_int(o, "in") && groups == attr_int(o, "out");
         many |= conv || attr_int(o, "rows") >= MANY;
-        by_erf |= text_begins(o->call, "gelu") && !attr_int(o, "tanh");
+        by_erf |= !strcmp(o->call, "gelu_forward") && !attr_int(o, "tanh");
     }
     return !strcmp(base, "depthwise.c") ? single : !strcmp(base, "pointwise.c") ? many : by_erf;
 }
