@@ -65,9 +65,7 @@ static long said_room(const Job *job)
     long room = 6 * (long)strlen(job->key) + 256;
     for (const Setting *s = job->setting; s && s->name; s++)
         room += 6 * (long)(strlen(s->name) + strlen(s->value)) + 16;
-    for (int i = 0; job->adapter && job->adapter->of[i]; i++)
-        room += (long)strlen(job->adapter->of[i]) + 4;
-    return room + (job->adapter ? 160 : 0);
+    return room + (job_parts.adapters ? job_parts.adapters->room(job) : 0);
 }
 
 static int make_room(Run *run, Checkpoint *c)

@@ -67,17 +67,6 @@ static void add_training(Text *t, const Job *job)
     text_add(t, "},\n");
 }
 
-/* What dpgen export makes of them. */
-static void add_adapters(Text *t, const AdapterInfo *a)
-{
-    if (!a)
-        return;
-    text_add(t, "\"adapters\":{\"rank\":%ld,\"alpha\":\"%.17g\",\"dropout\":\"%.17g\",\"of\":[", a->rank, a->alpha, a->dropout);
-    for (int i = 0; a->of[i]; i++)
-        text_add(t, "%s\n\"%s\"", i ? "," : "", a->of[i]);
-    text_add(t, "]},\n");
-}
-
 static void make_index(Worker *w, int64_t step, const Best *b)
 {
     const Job *job = w->run->job;
@@ -89,12 +78,11 @@ static void make_index(Worker *w, int64_t step, const Best *b)
              "\"data\":\"%s\",\n",
              job->model, job->plan, (long long)step, job->versions ? job->versions : "", (unsigned long long)job->seed,
              job->batch, job->micro, job->groups, (long long)data_cursor(job, step), w->run->data);
-    if ((job->keep_best || job->patience) && b->at >= 0)
-        text_add(t, "\"best_loss\":\"%a\",\"best_step\":%lld,\n", b->loss, (long long)b->at);
-    if (job->keep_best || job->patience)
-        text_add(t, "\"best_since\":%lld,\n", (long long)b->since);
+    if (job_parts.best)
+        job_parts.best->describe(t, job, b);
     add_training(t, job);
-    add_adapters(t, job->adapter);
+    if (job_parts.adapters)
+        job_parts.adapters->describe(t, job);
     add_published(t, w->run);
     text_add(t, "},\n\"files\":[");
     for (int i = 0; i < homes_of(job); i++)
@@ -131,20 +119,6 @@ static int commit(Worker *w, int64_t step, const Best *best)
     return status == DONE ? sync_directory(dir) : status;
 }
 
-/* DIR/best leads to the checkpoint of the best evaluation. */
-static void point_best(const Run *run, int64_t step)
-{
-    char link[CKPT_PATH], part[CKPT_PATH], to[CKPT_NAME];
-    const char *dir = run->opt.checkpoint;
-    snprintf(to, sizeof to, "step-%06lld", (long long)step);
-    if ((size_t)snprintf(link, sizeof link, "%s/best", dir) >= sizeof link ||
-        (size_t)snprintf(part, sizeof part, "%s/best.part", dir) >= sizeof part)
-        return;
-    unlink(part);
-    if (symlink(to, part) != 0 || rename(part, link) != 0)
-        complain(DONE, "%s: cannot point to %s: %s; that checkpoint is kept all the same", link, to, strerror(errno));
-}
-
 /* The oldest go while there are more than `keep`; the best is not counted, and stays. */
 static void prune(Run *run, int64_t step, int64_t best)
 {
@@ -169,11 +143,8 @@ static void prune(Run *run, int64_t step, int64_t best)
 
 int ckpt_commit(Worker *w, int64_t step, const Best *best)
 {
-    int64_t which = w->run->job->keep_best ? best->at : -1;
     int status = commit(w, step, best);
-    if (status == DONE && which == step)
-        point_best(w->run, step);
     if (status == DONE)
-        prune(w->run, step, which);
+        prune(w->run, step, job_parts.best ? job_parts.best->stays(w->run, step, best) : -1);
     return status;
 }

@@ -114,18 +114,6 @@ static int eval_asked(Worker *w, int64_t done, Asks *a)
     return r.want;
 }
 
-/* All stages have the same loss, so that they decide alike: is it the best, and is it time to end? */
-static int note_best(Worker *w, int64_t done, double loss)
-{
-    Best *b = &w->best;
-    long patience = w->run->job->patience;
-    b->is = loss == loss && (b->at < 0 || !(loss >= b->loss));     /* never a NaN; one of an old checkpoint gives way */
-    b->since = b->is ? 0 : b->since + 1;
-    b->loss = b->is ? loss : b->loss;
-    b->at = b->is ? done : b->at;
-    return patience > 0 && b->since >= patience ? WANT_END : 0;
-}
-
 void worker_eval(Worker *w)
 {
     if (w->ended)
@@ -170,7 +158,7 @@ static int evaluate(Worker *w, int64_t step)
     if (w->stage.index == 0)
         metrics_eval(w->run, step, r.loss, hits);
     want |= judge(w, step + 1, "loss of the evaluation", r.loss);
-    return want | r.want | (want & WANT_BROKEN ? 0 : note_best(w, step + 1, r.loss));
+    return want | r.want | (want & WANT_BROKEN || !job_parts.best ? 0 : job_parts.best->note(w, step + 1, r.loss));
 }
 
 static bool due(long every, int64_t done)
@@ -197,7 +185,7 @@ static int after_step(Worker *w, int64_t done, int want)
     int status = want & WANT_BROKEN ? ckpt_settle(w) : ckpt_turn(w);
     if (want & WANT_BROKEN || status != DONE)
         return want & WANT_BROKEN ? end_broken(w, done) : status;
-    bool best = job->keep_best && w->best.is && w->best.at == done;
+    bool best = job_parts.best && job_parts.best->is_best(w, done);
     if (o->checkpoint && (want || last || best || due(job->ckpt_every, done))) {
         status = ckpt_save(w, done, want || last);
         if (status != DONE)
@@ -211,7 +199,7 @@ static int after_step(Worker *w, int64_t done, int want)
         metrics_line(w->run, "stop", done, "on request");
     if (stop)
         return o->checkpoint ? STATUS_AGAIN : STATUS_RUN;
-    bool tired = job->patience > 0 && w->best.since >= job->patience;
+    bool tired = job_parts.best && job_parts.best->is_over(w);
     if (want & WANT_END && done < o->steps && w->stage.index == 0)
         metrics_line(w->run, "stop", done, tired ? "no better evaluation" : "after --seconds");
     return want & WANT_END ? DONE : -1;
@@ -241,7 +229,7 @@ static int train(Worker *w)
     w->best = run->best;
     if (run->opt.evaluates)
         return evaluate_only(w);
-    if (w->run->job->patience > 0 && w->best.since >= w->run->job->patience)
+    if (job_parts.best && job_parts.best->is_over(w))
         return DONE;            /* it has ended before */
     while (w->done < run->opt.steps) {
         int64_t to = w->done + 1;

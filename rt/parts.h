@@ -24,7 +24,8 @@ extern const Answers *const job_answers[];          /* NULL ends */
 
 /* What follows is an object of one file each: its type, its place in Parts, its name; NULL: the job does without. */
 #define PARTS_EACH(PART) \
-    PART(Adapters, adapters, adapters_files)        /* weights.h: adapters from files of their own */ \
+    PART(Adapters, adapters, adapters_files)        /* weights.h: adapters, from files of their own too */ \
+    PART(Bests, best, best_evaluation)              /* run.h: the best evaluation */ \
     PART(Described, described, weights_described)   /* weights.h: what a model file says of published weights */ \
     PART(Divided, divided, divided_states)          /* run.h: states of stages of several devices, as files have them */ \
     PART(Hosts, hosts, hosts_files)                 /* run.h: files of several processes */ \

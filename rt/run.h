@@ -385,6 +385,13 @@ Report worker_share(Worker *w, double loss, double norm);
 void worker_rest(Worker *w);                            /* no action is under way */
 void worker_eval(Worker *w);                            /* a micro-batch of an evaluation */
 int  worker_judge(Worker *w, int64_t done, const Report *r);      /* WANT_BROKEN where a number is not finite, or 0 */
+struct Bests {                                          /* best.c */
+    bool (*is_over)(const Worker *w);                   /* too many evaluations came without a better one */
+    int (*note)(Worker *w, int64_t done, double loss);  /* of an evaluation: WANT_END, or 0 */
+    bool (*is_best)(const Worker *w, int64_t done);     /* the last one was, and its checkpoint shall stay */
+    void (*describe)(Text *t, const Job *job, const Best *b);   /* in the index of a checkpoint */
+    int64_t (*stays)(const Run *run, int64_t step, const Best *b);     /* the step that stays; -1: none.  Behind a commit */
+};
 struct Overlap {                                        /* overlap.c */
     int (*open)(Worker *w);
     /* Steps from..*to-1, the pipeline drained before and behind: at a checkpoint, an evaluation, the end, or when a signal asks

@@ -17,6 +17,8 @@ struct Listed;
 struct Adapters {               /* weights_adapter.c */
     struct Listed *(*tensor)(const struct Weights *x, const StateInfo *s);      /* NULL: there is none */
     int (*read)(Run *run, const char *path);            /* adapters alone, by the names of PEFT or ours */
+    void (*describe)(Text *t, const Job *job);          /* in the index of a checkpoint, for dpgen export */
+    long (*room)(const Job *job);                       /* bytes that this takes */
 };
 struct Described {              /* weights_described.c */
     /* A tensor that is there as blocks and scales. */

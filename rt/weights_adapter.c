@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * weights_adapter.c: adapters from files of their own: those of PEFT, or ours.
+ * weights_adapter.c: adapters from files of their own: those of PEFT, or ours; and what a checkpoint says of them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,4 +130,23 @@ static int read_adapters(Run *run, const char *path)
     return status;
 }
 
-const Adapters adapters_files = {tensor, read_adapters};
+static void describe(Text *t, const Job *job)
+{
+    const AdapterInfo *a = job->adapter;
+    if (!a)
+        return;
+    text_add(t, "\"adapters\":{\"rank\":%ld,\"alpha\":\"%.17g\",\"dropout\":\"%.17g\",\"of\":[", a->rank, a->alpha, a->dropout);
+    for (int i = 0; a->of[i]; i++)
+        text_add(t, "%s\n\"%s\"", i ? "," : "", a->of[i]);
+    text_add(t, "]},\n");
+}
+
+static long room(const Job *job)
+{
+    long n = job->adapter ? 160 : 0;
+    for (int i = 0; job->adapter && job->adapter->of[i]; i++)
+        n += (long)strlen(job->adapter->of[i]) + 4;
+    return n;
+}
+
+const Adapters adapters_files = {tensor, read_adapters, describe, room};

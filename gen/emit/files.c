@@ -92,10 +92,10 @@ static bool has_words(const Plan *p)
 /* What a job may do without: a type, and the list that has its objects, or the member of Parts, or of SampleParts. */
 static const struct Extra { const char *type, *list, *member; } extras[] = {
     {"DataFormat", "job_formats", NULL}, {"Answers", "job_answers", NULL}, {"TokenText", NULL, "words"},
-    {"SampleHead", NULL, "head"},
-    {"Adapters", NULL, "adapters"}, {"Divided", NULL, "divided"}, {"Described", NULL, "described"}, {"Hosts", NULL, "hosts"},
-    {"Losses", NULL, "losses"}, {"Offload", NULL, "offload"}, {"Overlap", NULL, "overlap"}, {"Pace", NULL, "pace"},
-    {"Parted", NULL, "parted"}, {"Quantized", NULL, "quantized"}, {"SampleRows", NULL, "rows"}, {"Team", NULL, "team"},
+    {"SampleHead", NULL, "head"}, {"Adapters", NULL, "adapters"}, {"Bests", NULL, "best"}, {"Divided", NULL, "divided"},
+    {"Described", NULL, "described"}, {"Hosts", NULL, "hosts"}, {"Losses", NULL, "losses"}, {"Offload", NULL, "offload"},
+    {"Overlap", NULL, "overlap"}, {"Pace", NULL, "pace"}, {"Parted", NULL, "parted"}, {"Quantized", NULL, "quantized"},
+    {"SampleRows", NULL, "rows"}, {"Team", NULL, "team"},
 };
 
 /* text: of the file that defines the object. */
@@ -108,10 +108,10 @@ static bool has(const Plan *p, const struct Extra *x, const char *text, const ch
         return has_format(p, object);
     const struct { const char *type; bool has; } table[] = {
         {"TokenText", has_words(p)}, {"SampleHead", !calls(p, "xent_forward")}, {"Adapters", m->adapt.match.n > 0},
-        {"Described", has_described(p)}, {"Divided", p->g->team > 0}, {"Hosts", transport_of(m)->ranks},
-        {"Losses", plan_replicas(p) * plan_ways(p) > 1}, {"Offload", p->host.n > 0}, {"Overlap", order_overlap(p) > 0},
-        {"Pace", emit_paced(p)},
-        {"Parted", m->train.shard != SHARD_NONE || p->g->team > 0}, {"Quantized", has_few_bits(p->g)},
+        {"Bests", m->eval.keep_best || m->eval.patience > 0}, {"Described", has_described(p)}, {"Divided", p->g->team > 0},
+        {"Hosts", transport_of(m)->ranks}, {"Losses", plan_replicas(p) * plan_ways(p) > 1}, {"Offload", p->host.n > 0},
+        {"Overlap", order_overlap(p) > 0}, {"Pace", emit_paced(p)}, {"Quantized", has_few_bits(p->g)},
+        {"Parted", m->train.shard != SHARD_NONE || p->g->team > 0},
         {"SampleRows", infers(m) || has_rows(m->data.format) || has_rows(m->eval.format)}, {"Team", p->g->team > 0},
     };
     return table[INDEX_OF(table, sizeof table / sizeof *table, x->type)].has;
