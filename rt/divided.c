@@ -10,6 +10,7 @@
  */
 #include "team.h"
 #include <string.h>
+#include <unistd.h>
 #include "parts.h"
 #include "real.h"
 #include "run.h"
@@ -111,7 +112,7 @@ static Kept kept_of(const StateInfo *s)
     return s->cut ? (Kept){s->from, s->from + s->part, s->whole ? 0 : s->from} : (Kept){0, s->outer * s->room, 0};
 }
 
-static bool give(Worker *w, const Item *item, bool (*take)(void *to, long begin, const float *x, long n), void *to)
+static bool give(Worker *w, const Item *item, int file, off_t whole, ArenaTake take, void *to)
 {
     const Job *job = w->run->job;
     if (home_at(job, w->stage.index) != item->stage)
@@ -128,7 +129,8 @@ static bool give(Worker *w, const Item *item, bool (*take)(void *to, long begin,
         for (long at = at_least(local, kept.from), k; at < at_most(local + n, kept.until); at += k) {
             const float *x = read_some(&r, at, &k);
             k = at_most(k, at_most(local + n, kept.until) - at);
-            if (!take(to, begin + at - local, x, k))
+            off_t place = whole + (off_t)(begin + at - local) * (off_t)sizeof *x;
+            if (lseek(file, place, SEEK_SET) != place || !take(to, x, (size_t)k * sizeof *x))
                 return false;
         }
     return true;

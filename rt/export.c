@@ -109,15 +109,6 @@ void export_hash(Worker *w, char hex[65])
     digest_end(&d, hex);
 }
 
-typedef struct { int file; off_t at; } Runs;
-
-static bool run_into_file(void *to, long begin, const float *x, long n)
-{
-    Runs *r = to;
-    off_t here = r->at + (off_t)begin * (off_t)sizeof *x;
-    return lseek(r->file, here, SEEK_SET) == here && into_file(&r->file, x, (size_t)n * sizeof *x);
-}
-
 static bool write_gradients(Worker *w, int file)
 {
     const Run *run = w->run;
@@ -129,7 +120,7 @@ static bool write_gradients(Worker *w, int file)
         const float *data = item->state->outer ? NULL : item_part(w, item, &from, &n);
         off_t here = at + (off_t)from * (off_t)sizeof *data;
         if (item->state->outer)
-            good = good && job_parts.divided->give(w, item, run_into_file, &(Runs){file, at});
+            good = good && job_parts.divided->give(w, item, file, at, into_file, &file);
         else if (n > 0 && good)
             good = lseek(file, here, SEEK_SET) == here && arena_read(w, data, (size_t)n * sizeof *data, into_file, &file);
         at += (off_t)item->state->n * (off_t)sizeof *data;

@@ -72,22 +72,13 @@ static void lend_items(Worker *w, const Item *item, int n)
             item_read(w, &item[i], 0, item[i].state->n, NULL, NULL);
 }
 
-typedef struct { Put *to; off_t at; } Runs;
-
-static bool put_run(void *to, long begin, const float *x, long n)
-{
-    const Runs *r = to;
-    off_t here = r->at + (off_t)begin * (off_t)sizeof *x;
-    return lseek(r->to->file, here, SEEK_SET) == here && ckpt_floats(r->to, x, (size_t)n * sizeof *x);
-}
-
 static bool put_parts(Worker *w, Put *to, const Item *item, int n, off_t at, const Item **broken)
 {
     for (int i = 0; i < n; i++) {
         long from = 0, k = 0;
         const float *data = item[i].state->outer ? NULL : item_part(w, &item[i], &from, &k);
         off_t here = at + (off_t)from * (off_t)sizeof *data;
-        if (item[i].state->outer && !job_parts.divided->give(w, &item[i], put_run, &(Runs){to, at}))
+        if (item[i].state->outer && !job_parts.divided->give(w, &item[i], to->file, at, ckpt_floats, to))
             return false;
         if (k > 0 && lseek(to->file, here, SEEK_SET) != here)
             return false;

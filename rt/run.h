@@ -252,8 +252,9 @@ const uint16_t *item_copy(const Worker *w, const Item *item);   /* this version 
 struct Divided {                                        /* divided.c: states that devices of a stage share, in files */
     /* Elements from .. from+n-1, piece by piece, to `take` of the first device.  All call it. */
     bool (*read)(Worker *w, const Item *item, long from, long n, ArenaTake take, void *to);
-    /* The elements of an item that this device of this replica has to give, run by run: where they begin in the whole. */
-    bool (*give)(Worker *w, const Item *item, bool (*take)(void *to, long begin, const float *x, long n), void *to);
+    /* The elements of an item that this device of this replica has to give, to `take` with the file at their place: the whole
+     * lies at `at`. */
+    bool (*give)(Worker *w, const Item *item, int file, off_t at, ArenaTake take, void *to);
     /* Of elements first .. first+n-1 at `from` those of this device: into `data`, and rounded into `copy`; NULL: not there. */
     void (*place)(Worker *w, const StateInfo *s, float *data, uint16_t *copy, const float *from, long first, long n);
 };

@@ -93,7 +93,7 @@ for options in "--schedule 2bw" "--pace" "--replicas 2 --stages 1 --set train.ba
 done
 # Kernels for convolutions of single channels come along with a job that has some, those for many rows with one that has many
 for job in "mobilenetv2.yaml rt/op/depthwise.c" "resnet18.yaml rt/op/without/depthwise.c" \
-    "bytes-gpt.yaml rt/op/without/gelu_erf.c" "vit-b16.yaml rt/op/gelu_erf.c" \
+    "bytes-gpt.yaml rt/op/without/gelu_erf.c" "convnext-tiny.yaml rt/op/gelu_erf.c" \
     "bytes-gpt.yaml rt/op/without/pointwise.c" "bytes-gpt.yaml --set train.batch.micro=4 rt/op/pointwise.c"; do
     rm -rf "$tmp/few"
     if ./dpgen examples/${job% *} --estimate -o "$tmp/few" >"$tmp/out" 2>"$tmp/said"; then

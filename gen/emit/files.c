@@ -232,15 +232,15 @@ static const Embedded *included(const char *file, const char *path)
 static bool reaches(const Plan *p, const char *base)
 {
     enum { MANY = 512 };        /* of rt/op/pointwise.c */
-    bool single = false, many = false, by_erf = false;
     for (EACH(const Op, o, p->g->op)) {
         bool conv = text_begins(o->call, "conv");
         int64_t groups = attr_int(o, "groups");
-        single |= conv && groups > 1 && groups == attr_int(o, "in") && groups == attr_int(o, "out");
-        many |= conv || attr_int(o, "rows") >= MANY;
-        by_erf |= !strcmp(o->call, "gelu_forward") && !attr_int(o, "tanh");
+        if (!strcmp(base, "depthwise.c") ? conv && groups > 1 && groups == attr_int(o, "in") && groups == attr_int(o, "out")
+            : !strcmp(base, "pointwise.c") ? conv || attr_int(o, "rows") >= MANY
+            : !strcmp(o->call, "gelu_forward") && !attr_int(o, "tanh"))
+            return true;
     }
-    return !strcmp(base, "depthwise.c") ? single : !strcmp(base, "pointwise.c") ? many : by_erf;
+    return false;
 }
 
 /* The file that defines what a header of kernels declares: x.c or x.cu for x.h, which a library may have instead. */
