@@ -395,13 +395,6 @@ static int begin(const Run *run, int64_t step)
                     strerror(errno));
 }
 
-/* A checkpoint that failed goes.  Without the lock it stays: another job may have put its own there, and removes this one. */
-static void remove_part(const Run *run, int64_t step)
-{
-    if (ckpt_alone(&run->checkpoint->lock, run->opt.checkpoint))
-        ckpt_remove(run->opt.checkpoint, step, CKPT_PART, homes_of(run->job));
-}
-
 /* By the thread of stage 0. */
 static void end_checkpoint(void *at)
 {
@@ -439,8 +432,9 @@ static int go_on(Worker *w)
             beside_post(&f->beside, end_checkpoint, f);
         return DONE;
     }
-    if (first && status != DONE)
-        remove_part(run, f->step);
+    /* One that failed goes.  Without the lock it stays: another job may have put its own there, and removes this one. */
+    if (first && status != DONE && ckpt_alone(&run->checkpoint->lock, run->opt.checkpoint))
+        ckpt_remove(run->opt.checkpoint, f->step, CKPT_PART, homes_of(run->job));
     if (first && status == DONE) {
         char detail[CKPT_PATH];
         ckpt_name(detail, run->opt.checkpoint, f->step, "");

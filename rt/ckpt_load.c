@@ -422,13 +422,6 @@ int ckpt_load(Run *run)
     return status;
 }
 
-/* Training starts: every version is the first one. */
-static void start_versions(Worker *w)
-{
-    if (job_parts.overlap)
-        job_parts.overlap->spread(w);
-}
-
 /* Which parameters are not from there: some by their names. */
 static void say_fresh(const Run *run, const char *path)
 {
@@ -494,7 +487,7 @@ int ckpt_weights(Run *run, const char *path)
         status = found[0] && !strcmp(found[0], "index.json") ? weights_of_checkpoint(run, path) : weights_read(run, path);
     if (status == DONE && run->opt.adapter)
         status = job_parts.adapters->read(run, run->opt.adapter);
-    for (int k = 0; k < run->count && status == DONE; k++)
-        start_versions(&run->worker[k]);
+    for (int k = 0; k < run->count && status == DONE && job_parts.overlap; k++)
+        job_parts.overlap->spread(&run->worker[k]);
     return status;
 }

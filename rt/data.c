@@ -156,19 +156,13 @@ static bool read_ids(Stage *st, const Source *s, int role, const InputInfo *in, 
     return job_parts.rows->ids(st, s, role, in, seed, sample, from, n, to);
 }
 
-static int role_of(const DataInfo *info, int input)
-{
-    for (int i = 0; i < info->roles; i++)
-        if (info->input[i] == input)
-            return i;
-    return -1;
-}
-
 static const Source *source_of(const Stage *st, const Values *vals, int input, int *role)
 {
     const Source *s = vals->eval ? &st->loader->eval : &st->loader->train;
-    *role = s->info && input >= 0 && input < st->loader->job->inputs ? role_of(s->info, input) : -1;
-    if (*role < 0)
+    int roles = s->info ? s->info->roles : 0;
+    for (*role = 0; *role < roles && s->info->input[*role] != input;)
+        ++*role;
+    if (*role == roles)
         quit(st->link, STATUS_RUN, "data: nothing feeds input %d in this data set; this folder is not what dpgen "
              "wrote", input);
     return s;

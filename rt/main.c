@@ -215,20 +215,15 @@ static bool to_evaluate(const Worker *w, int64_t done, int want)
     return job->eval.format && (w->info->eval || w->ended) && (end || due(job->eval_every, done));
 }
 
-/* --eval-only: of what is there. */
-static int evaluate_only(Worker *w)
-{
-    int want = evaluate(w, w->done - 1);
-    return want & WANT_BROKEN ? end_broken(w, w->done) : want & WANT_STOP ? STATUS_RUN : DONE;
-}
-
 static int train(Worker *w)
 {
     const Run *run = w->run;
     w->done = run->start;
     w->best = run->best;
-    if (run->opt.evaluates)
-        return evaluate_only(w);
+    if (run->opt.evaluates) {   /* of what is there */
+        int want = evaluate(w, w->done - 1);
+        return want & WANT_BROKEN ? end_broken(w, w->done) : want & WANT_STOP ? STATUS_RUN : DONE;
+    }
     if (job_parts.best && job_parts.best->is_over(w))
         return DONE;            /* it has ended before */
     while (w->done < run->opt.steps) {

@@ -116,28 +116,11 @@ static long parameter_count(const Run *run)
     return n;
 }
 
-static int64_t sum_of(const int64_t *list, int n)
-{
-    int64_t sum = 0;
-    for (int i = 0; i < n; i++)
-        sum += list[i];
-    return sum;
-}
-
-/* As long as a line has room. */
-static void text_list(Text *t, const char *name, const int64_t *list, int n)
-{
-    text_add(t, ",\"%s\":[", name);
-    for (int i = 0; i < n && i < LISTED; i++)
-        text_add(t, "%s%lld", i ? "," : "", (long long)list[i]);
-    text_add(t, "]");
-}
-
 void metrics_start(Run *run, const int64_t *by_stage)
 {
     char line[LINE];
     const Job *job = run->job;
-    int64_t library = sum_of(by_stage, job->stages);
+    int64_t library = 0;
     Text t = {line, 0, sizeof line};
     int r = replicas_of(job), stages = homes_of(job), team = team_of(job);
     text_add(&t, "%s: %ld parameters, ", job->name, parameter_count(run));
@@ -148,6 +131,8 @@ void metrics_start(Run *run, const int64_t *by_stage)
         text_add(&t, "of %d devices ", team);
     if (job->homes)
         text_add(&t, "in 1 to %d copies ", r);
+    for (int i = 0; i < job->stages; i++)
+        library += by_stage[i];
     text_add(&t, "over %s, kernels %s; arenas", link_name(), job->kernels);
     for (int i = 0; i < job->stages && i < 16; i++)
         text_add(&t, "%s %.1f", i ? "," : "", mega(job->stage[i].arena));
@@ -165,8 +150,9 @@ void metrics_start(Run *run, const int64_t *by_stage)
         text_add(&t, ",\"devices_a_stage\":%d", team);
     text_add(&t, ",\"parameters\":%ld,\"step\":%lld,\"library_bytes\":%lld", parameter_count(run), (long long)run->start,
              (long long)library);
-    if (library > 0)
-        text_list(&t, "library_by_stage", by_stage, job->stages);
+    for (int i = 0; library > 0 && i < job->stages && i < LISTED; i++)          /* as long as a line has room */
+        text_add(&t, "%s%lld", i ? "," : ",\"library_by_stage\":[", (long long)by_stage[i]);
+    text_add(&t, library > 0 ? "]" : "");
     text_add(&t, ",\"predicted_ms\":%.3f", 1e-6 * (double)job->step_ns);
     put(run, &t);
 }

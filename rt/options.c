@@ -149,19 +149,14 @@ static int read_value(void *to, const JobOption *p, char **argv)
     return 1;
 }
 
-static const JobOption *find(const JobOption *p, const char *word)
-{
-    while (p->name && strcmp(p->name, word) != 0)
-        p++;
-    return p->name ? p : NULL;
-}
-
 int options_table(const JobOption *table, void *to, char **argv, bool speak)
 {
     for (argv++; *argv;) {
-        const JobOption *p = find(table, *argv);
-        int used = p ? read_value(to, p, argv + 1) : -1;
-        if (used < 0 && speak && p)
+        const JobOption *p = table;
+        while (p->name && strcmp(p->name, *argv) != 0)
+            p++;
+        int used = p->name ? read_value(to, p, argv + 1) : -1;
+        if (used < 0 && speak && p->name)
             complain(STATUS_USAGE, "%s needs %s; see --help", *argv, p->value);
         else if (used < 0 && speak)
             complain(STATUS_USAGE, "unknown option `%s`; see --help", *argv);

@@ -7,12 +7,6 @@
 #include "place.h"
 #include "real.h"
 
-/* The axis of the parameter that is axis d of the tensor. */
-static int axis_of(const StoredInfo *stored, int ndim, int d)
-{
-    return stored->turn && d >= ndim - 2 ? 2 * ndim - 3 - d : d;
-}
-
 Published place_of(const StoredInfo *stored, const StateInfo *s)
 {
     Published p = {.in = {.name = s->name, .file = s->name, .groups = 1}, .n = 1};
@@ -20,8 +14,8 @@ Published place_of(const StoredInfo *stored, const StateInfo *s)
         p.in = *stored;
     int skip = p.in.pieces > 0;
     p.ndim = s->ndim - skip;
-    for (int d = 0; d < p.ndim; d++)
-        p.dim[d] = s->dim[axis_of(&p.in, s->ndim, d + skip)];
+    for (int d = 0, from = skip; d < p.ndim; d++, from++)       /* the axis of the parameter */
+        p.dim[d] = s->dim[p.in.turn && from >= s->ndim - 2 ? 2 * s->ndim - 3 - from : from];
     if (p.in.rows)
         p.dim[0] = p.in.rows * p.in.groups;
     for (int d = 0; d < p.ndim; d++)

@@ -35,11 +35,6 @@ static int by_file(const void *a, const void *b)
     return order ? order : (x->p.in.from > y->p.in.from) - (x->p.in.from < y->p.in.from);
 }
 
-static bool again(const Publish *x, int i)
-{
-    return i > 0 && !strcmp(x->item[i - 1].p.in.file, x->item[i].p.in.file);
-}
-
 static void add_tensor(Publish *x, int i, const char *type, int64_t *end)
 {
     const Published *p = &x->item[i].p;
@@ -59,7 +54,7 @@ static void lay_out(Publish *x, int type)
     int64_t end = 0;
     text_add(&x->header, "12345678{\"__metadata__\":{\"format\":\"pt\"}");
     for (int i = 0; i < x->parts; i++)
-        if (again(x, i))
+        if (i > 0 && !strcmp(x->item[i - 1].p.in.file, x->item[i].p.in.file))
             x->item[i].at = x->item[i - 1].at;
         else
             add_tensor(x, i, name, &end);
@@ -136,11 +131,6 @@ void publish_close(Run *run)
 
 /* ---- after the last ---------------------------------------------------------------------------------------------- */
 
-static bool write_at(int file, const unsigned char *from, size_t n, off_t at)
-{
-    return lseek(file, at, SEEK_SET) == at && write_all(file, from, n);
-}
-
 /* Its rows as the tensor has them: all at once, or, of a part, a group at a time. */
 static bool write_parameter(Worker *w, const Publish *x, const PublishItem *p, int file)
 {
@@ -159,8 +149,8 @@ static bool write_parameter(Worker *w, const Publish *x, const PublishItem *p, i
     int64_t groups = p->p.in.rows ? p->p.in.groups : 1, each = r.rows / groups;
     size_t n = (size_t)(all / groups * x->size);
     for (int64_t g = 0; g < groups; g++) {
-        int64_t at = p->at + place_row(&p->p, &r, g * each) * x->size;
-        if (!write_at(file, bytes + (size_t)g * n, n, (off_t)x->header.n + at))
+        off_t at = (off_t)(x->header.n + (size_t)p->at) + (off_t)(place_row(&p->p, &r, g * each) * x->size);
+        if (lseek(file, at, SEEK_SET) != at || !write_all(file, bytes + (size_t)g * n, n))
             return false;
     }
     atomic_fetch_add(&w->beat, 1);

@@ -176,12 +176,6 @@ static const Known *answer_of(const Call *c, const char *out)
     return NULL;
 }
 
-static void find_most(Operand *p)
-{
-    for (long i = 0; i < p->n; i++)
-        p->most = fmax(p->most, fabs(old_at(p, i)));
-}
-
 static void open_call(Worker *w, Test *t)
 {
     Call *c = &t->call;
@@ -197,8 +191,8 @@ static void open_call(Worker *w, Test *t)
         else
             size_part(c, p, k->size);
         p->old = p->n > 0 ? copied(w, p) : NULL;
-        if (p->old && part_of(c, "amax"))
-            find_most(p);
+        for (long e = 0; p->old && part_of(c, "amax") && e < p->n; e++)
+            p->most = fmax(p->most, fabs(old_at(p, e)));
         if (p->kind == OF_VALUES)
             c->vals = (const Values *)(const void *)p->old;
     }

@@ -26,11 +26,6 @@ struct Watchdog {
     struct { uint64_t beat; long silent; } *seen;
 };
 
-static const char *doing(const Worker *w, int64_t at)
-{
-    return at < 0 ? "none: it starts, runs a step as a graph, exchanges results or writes files" : action_name(w, at);
-}
-
 /* " on host1", where stages have hosts. */
 static void add_host(Text *t, const Run *run, int stage)
 {
@@ -47,7 +42,8 @@ static void tell(const Watchdog *d, const Worker *w, long silent)
     int waits = atomic_load(&w->waits), peer = abs(waits) - 1;
     text_add(&t, "%s", w->info->name);
     add_host(&t, d->run, w->stage.index);
-    text_add(&t, ": action %lld: %s", (long long)at, doing(w, at));
+    text_add(&t, ": action %lld: %s", (long long)at,
+             at < 0 ? "none: it starts, runs a step as a graph, exchanges results or writes files" : action_name(w, at));
     if (waits) {
         text_add(&t, ", %s %s", waits > 0 ? "from" : "to", d->run->job->stage[peer].name);
         add_host(&t, d->run, peer);

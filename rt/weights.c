@@ -373,11 +373,6 @@ int weights_parameter(Weights *x, Worker *w, const StateInfo *s)
     return status;
 }
 
-static bool to_read(const Weights *x, const StateInfo *s)
-{
-    return s->kind == STATE_PARAM && (s->files == FILES_HOLD || adapter(x, s));
-}
-
 int weights_read(Run *run, const char *path)
 {
     char index[CKPT_PATH];
@@ -386,9 +381,11 @@ int weights_read(Run *run, const char *path)
     if (status == DONE)
         status = check_names(&x);
     for (int k = 0; k < run->count; k++)
-        for (int i = 0; i < run->worker[k].info->states && status == DONE; i++)
-            if (to_read(&x, &run->worker[k].info->state[i]))
-                status = weights_parameter(&x, &run->worker[k], &run->worker[k].info->state[i]);
+        for (int i = 0; i < run->worker[k].info->states && status == DONE; i++) {
+            const StateInfo *s = &run->worker[k].info->state[i];
+            if (s->kind == STATE_PARAM && (s->files == FILES_HOLD || adapter(&x, s)))
+                status = weights_parameter(&x, &run->worker[k], s);
+        }
     weights_close(&x);
     return status;
 }

@@ -165,11 +165,6 @@ static int write_ids(Sample *s, const int32_t *ids, long n)
     return status;
 }
 
-static int write_prompt(Sample *s)
-{
-    return s->ask.tokenizer ? write_bytes(s, s->ask.prompt, (int)strlen(s->ask.prompt)) : write_ids(s, s->ids, s->n);
-}
-
 /* The token goes behind the text; the first one leaves where there is no room. */
 static int take(const Run *run, int32_t id)
 {
@@ -191,7 +186,9 @@ static void sample_stage(Worker *w)
     bool first = w == run->worker;
     w->stage.hook = look;
     w->eval = true;
-    w->status = worst(w, first && run->main ? write_prompt(s) : DONE);
+    if (first && run->main)
+        w->status = s->ask.tokenizer ? write_bytes(s, s->ask.prompt, (int)strlen(s->ask.prompt)) : write_ids(s, s->ids, s->n);
+    w->status = worst(w, w->status);
     while (w->status == DONE && s->made < s->ask.tokens) {
         int64_t id = next_token(w);
         int status = id == BROKEN ? STATUS_BROKEN : first ? take(run, (int32_t)id) : DONE;
