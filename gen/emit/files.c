@@ -67,14 +67,6 @@ static bool has_rows(const char *format)
     return format && strstr(" npy idx cifar10 cifar100 ", strf(" %s ", format));
 }
 
-static bool has_few_bits(const Graph *g)
-{
-    for (EACH(const State, s, g->state))
-        if (s->bits)
-            return true;
-    return false;
-}
-
 /* Does the model file, or a tie of it, say more of published weights than names? */
 static bool has_described(const Plan *p)
 {
@@ -102,15 +94,16 @@ static const struct Extra { const char *type, *list, *member; } extras[] = {
 static bool has(const Plan *p, const struct Extra *x, const char *text, const char *object)
 {
     const Model *m = p->m;
-    if (!strcmp(x->type, "Answers"))
-        return has_answers(p, text);
-    if (!strcmp(x->type, "DataFormat"))
-        return has_format(p, object);
+    bool few_bits = false;
+    for (EACH(const State, s, p->g->state))
+        few_bits |= s->bits > 0;
+    if (x->list)
+        return !strcmp(x->type, "Answers") ? has_answers(p, text) : has_format(p, object);
     const struct { const char *type; bool has; } table[] = {
         {"TokenText", has_words(p)}, {"SampleHead", !calls(p, "xent_forward")}, {"Adapters", m->adapt.match.n > 0},
         {"Bests", m->eval.keep_best || m->eval.patience > 0}, {"Described", has_described(p)}, {"Divided", p->g->team > 0},
         {"Hosts", transport_of(m)->ranks}, {"Losses", plan_replicas(p) * plan_ways(p) > 1}, {"Offload", p->host.n > 0},
-        {"Overlap", order_overlap(p) > 0}, {"Pace", emit_paced(p)}, {"Quantized", has_few_bits(p->g)},
+        {"Overlap", order_overlap(p) > 0}, {"Pace", emit_paced(p)}, {"Quantized", few_bits},
         {"Parted", m->train.shard != SHARD_NONE || p->g->team > 0},
         {"SampleRows", infers(m) || has_rows(m->data.format) || has_rows(m->eval.format)}, {"Team", p->g->team > 0},
     };
@@ -290,8 +283,8 @@ Strs files_of(const Plan *p, bool mute)
     static const char *const benches[] = {"templates/bench_shared.h", "templates/bench.c", "templates/bench_cuda.c"};
     Strs wanted = files_kernels(p), list = {0};
     for (const Embedded *e = embedded; e->name; e++)
-        if (is_kernel(p, e) || is_runtime(p, e) || (!mute && lies_in(e->name, "rt/sample/") && !left_out(p, e)) ||
-            (!mute && lies_in(e->name, "rt/tokens/") && !left_out(p, e)) ||
+        if (is_kernel(p, e) || is_runtime(p, e) ||
+            (!mute && files_sample(e->name) && files_source(e->name) && !left_out(p, e)) ||
             (infers(p->m) && p->routine.n > 0 && lies_in(e->name, "rt/serve/")))
             take(&wanted, e->name);
     take(&wanted, "rt/parts.h");
@@ -314,10 +307,9 @@ Strs files_of(const Plan *p, bool mute)
 }
 
 /* rt/hooks.h: its head, the hook of each call of the job, and the macros that put them in the way. */
-static void print_hooks(FILE *f, const Plan *p, const char *at, const Strs *files)
+static void print_hooks(FILE *f, const Plan *p, const char *at)
 {
     static const char hook[] = "HOOK(", macro[] = "#define ";
-    (void)files;
     for (const char *end; *at; at = end) {
         bool whole = text_begins(at, hook);
         end = whole ? strstr(at, ")\n\n") + 3 : strchr(at, '\n') + 1;
@@ -338,10 +330,9 @@ static bool defined_in(const Strs *files, const char *prototype)
 }
 
 /* rt/rt.h: of the actions and kernels, those that the job's files define.  A comment goes with the last prototype below it. */
-static void print_calls(FILE *f, const Plan *p, const char *at, const Strs *files)
+static void print_calls(FILE *f, const char *at, const Strs *files)
 {
     const char *calls_at = strstr(at, "/* ---- actions"), *comment = NULL, *end;
-    (void)p;
     fwrite(at, 1, (size_t)(calls_at - at), f);
     for (at = calls_at; *at; at = end) {
         bool prototype = text_begins(at, "void "), remark = text_begins(at, "/*") && !text_begins(at, "/* ----");
@@ -360,11 +351,13 @@ static void print_calls(FILE *f, const Plan *p, const char *at, const Strs *file
 /* What is printed for the job, where all else is a copy. */
 void files_print(Out *o, const Plan *p, const Strs *files, const Embedded *e)
 {
-    bool hooks = !strcmp(e->name, "rt/hooks.h");
-    if (!hooks && strcmp(e->name, "rt/rt.h")) {
+    bool hooks = !strcmp(e->name, "rt/hooks.h"), calls = !strcmp(e->name, "rt/rt.h");
+    if (hooks)
+        print_hooks(out_open(o, e->name), p, e->data);
+    else if (calls)
+        print_calls(out_open(o, e->name), e->data, files);
+    else
         out_copy(o, e->name, e->data, e->n);
-        return;
-    }
-    (hooks ? print_hooks : print_calls)(out_open(o, e->name), p, e->data, files);
-    out_close(o);
+    if (hooks || calls)
+        out_close(o);
 }
