@@ -25,7 +25,8 @@ static int compare_names(const Item *a, const Item *b)
     }
 }
 
-int item_compare(const void *a, const void *b)
+/* By name with suffix, as bytes. */
+static int item_compare(const void *a, const void *b)
 {
     const Item *x = a, *y = b;
     int order = compare_names(x, y);

@@ -241,7 +241,6 @@ struct Losses {                                         /* losses.c */
 typedef struct Item { const StateInfo *state; int stage, age; char suffix[16]; } Item;
 enum { STATE_OLD = 8 };         /* a bit of kinds: versions of parameters that later steps read, too */
 Item *items_make(const Job *job, unsigned kinds, int stage, int *n);
-int item_compare(const void *a, const void *b);         /* by name with suffix, as bytes */
 float *item_data(const Worker *w, const Item *item);    /* NULL: */
 /* Must this stage call item_read(): it is the item's home, or has a part that its home asks for. */
 bool item_here(const Worker *w, const Item *item);
