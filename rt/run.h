@@ -159,7 +159,6 @@ int options_read(Options *o, const Job *job, char **argv, bool speak);
 int machine_check(const Run *run);                      /* machine.c */
 void machine_cores(Worker *w);                          /* every stage calls it */
 int arena_open(Worker *w);                              /* arena.c */
-int ranges_open(Worker *w);                             /* cuda/ranges.c */
 void arena_close(Worker *w);                            /* and what arena_shared() gave to the stage */
 void arena_warm(Worker *w);                             /* behind `open`; what is in the arena is lost */
 /* ---- the arena as the host sees it.  Blocking, while no step is under way: */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * feed.h: the host's part of a step on a GPU: feed.c has it; arena.c, ahead.c and record.c carry it out.
+ * feed.h: the host's part of a step on a GPU: feed.c has it; arena.c, ahead.c, record.c and ranges.c carry it out.
  */
 #ifndef FEED_H
 #define FEED_H
 #include "data.h"
 
+int ranges_open(Worker *w);                             /* ranges.c */
 static inline size_t values_bytes(const Job *job) { return (size_t)(1 + job->param_groups) * sizeof(Values); }
 
 /* In order with the computation of the step: where the host may write what goes to the arena, and that it has.  arena_post()

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "device.h"
-#include "run.h"
+#include "feed.h"
 
 static bool is_set(const char *name)
 {
