@@ -171,17 +171,15 @@ static int check_tensors(SafeFile *f)
 
 static SafeTensor *new_tensor(SafeFile *f, const char *name)
 {
-    size_t n = strlen(name) + 1;
     if (f->tensors % 64 == 0) {
         SafeTensor *more = realloc(f->tensor, ((size_t)f->tensors + 64) * sizeof *more);
         if (!more)
             return NULL;
         f->tensor = more;
     }
-    char *copy = malloc(n);
+    char *copy = strdup(name);
     if (!copy)
         return NULL;
-    memcpy(copy, name, n);
     SafeTensor *t = &f->tensor[f->tensors++];
     *t = (SafeTensor){.name = copy};
     return t;

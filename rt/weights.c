@@ -52,16 +52,10 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const Listed *)a)->name, ((const Listed *)b)->name);
 }
 
-static char *copied(const char *text)
-{
-    char *to = malloc(strlen(text) + 1);
-    return to ? strcpy(to, text) : NULL;
-}
-
 static bool list(Weights *x, const char *name, int shard)
 {
     Listed *more = x->tensors % 256 ? x->tensor : realloc(x->tensor, ((size_t)x->tensors + 256) * sizeof *more);
-    char *copy = copied(name);
+    char *copy = strdup(name);
     if (more)
         x->tensor = more;
     if (more && copy)
@@ -78,7 +72,7 @@ static int shard_of(Weights *x, const char *path)
         if (!strcmp(x->shard[i].path, path))
             return i;
     Shard *more = realloc(x->shard, ((size_t)x->shards + 1) * sizeof *more);
-    char *copy = copied(path);
+    char *copy = strdup(path);
     if (more)
         x->shard = more;
     if (!more || !copy) {
@@ -311,8 +305,8 @@ int weights_refuse(const SafeFile *f, const SafeTensor *t, const Published *p, b
                     wants, adapter ? "set adapt.rank to that of the adapter" : "the dims of the model are other ones");
 }
 
-/* The tensor in its file. */
-int weights_open_tensor(Weights *x, const Listed *listed, Shard **shard, const SafeTensor **t)
+/* The tensor in its file; type: how its numbers stand there, f, h, b or i, NULL: whatever they are. */
+int weights_find_tensor(Weights *x, const Listed *listed, Shard **shard, const SafeTensor **t, char *type)
 {
     *shard = &x->shard[listed->shard];
     int status = open_shard(x, *shard);
@@ -320,14 +314,7 @@ int weights_open_tensor(Weights *x, const Listed *listed, Shard **shard, const S
     if (status == DONE && !*t)
         return complain(STATUS_STALE, "%s: tensor `%s` is missing, though %s promises it", (*shard)->path, listed->name,
                         x->index);
-    return status;
-}
-
-/* ... and how its numbers stand there: f, h, b or i. */
-int weights_find_tensor(Weights *x, const Listed *listed, Shard **shard, const SafeTensor **t, char *type)
-{
-    int status = weights_open_tensor(x, listed, shard, t);
-    if (status != DONE)
+    if (status != DONE || !type)
         return status;
     *type = safe_type(*t);
     return *type ? DONE : complain(STATUS_STALE, "%s: tensor `%s` is %s; F32, F16, BF16, and I64 of counters, are read",

@@ -61,8 +61,7 @@ int weights_sort(Weights *x);                           /* by name, before any i
 void weights_close(Weights *x);
 Listed *weights_named(const Weights *x, const char *name);
 Listed *weights_prefixed(const Weights *x, const char *name);   /* with the prefix, without it, or as it is */
-int weights_open_tensor(Weights *x, const Listed *listed, Shard **shard, const SafeTensor **t);     /* it, in its file */
-/* ... and how its numbers stand there (safe_type). */
+/* It, in its file, and how its numbers stand there (safe_type); type NULL: whatever they are. */
 int weights_find_tensor(Weights *x, const Listed *listed, Shard **shard, const SafeTensor **t, char *type);
 int weights_refuse(const SafeFile *f, const SafeTensor *t, const Published *p, bool adapter);   /* its shape */
 int weights_untaken(const char *from, const char *tensor);      /* status 5: the job has no parameter for it */

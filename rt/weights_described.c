@@ -45,7 +45,7 @@ static int read_four(Weights *x, const StateInfo *s, const Published *p, float *
     for (int i = 0; i < 2; i++) {
         Shard *shard;
         const SafeTensor *t;
-        int status = weights_open_tensor(x, part_of_four(x, p, part[i]), &shard, &t);
+        int status = weights_find_tensor(x, part_of_four(x, p, part[i]), &shard, &t, NULL);
         if (status != DONE)
             return status;
         Published want = place_of(NULL, s);
