@@ -9,10 +9,10 @@
 #include "number.h"
 #include "values.h"
 
-/* FNV-1a of 64 bits (Fowler, Noll, Vo): the key of a name. */
-static uint64_t name_key(const char *name)
+/* FNV-1a of 64 bits (Fowler, Noll, Vo). */
+uint64_t name_key(const char *name, uint64_t from)
 {
-    uint64_t h = 0xcbf29ce484222325u;
+    uint64_t h = 0xcbf29ce484222325u ^ from;
     for (; *name; name++)
         h = (h ^ (unsigned char)*name) * 0x100000001b3u;
     return h;
@@ -80,10 +80,10 @@ void start_fill(float *x, const char *name, const Start *s, uint64_t seed, long 
         constant_fill(x, n, 1);
         break;
     case JOB_NORMAL:
-        random_fill(x, first, n, name_key(name), seed, s->a, s->b, normal_pair);
+        random_fill(x, first, n, name_key(name, 0), seed, s->a, s->b, normal_pair);
         break;
     case JOB_UNIFORM:
-        random_fill(x, first, n, name_key(name), seed, s->a, s->b - s->a, uniform_pair);
+        random_fill(x, first, n, name_key(name, 0), seed, s->a, s->b - s->a, uniform_pair);
         break;
     case JOB_VALUES:
         memcpy(x, s->values + first, (size_t)n * sizeof *x);

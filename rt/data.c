@@ -21,11 +21,6 @@
 #include "link.h"
 #include "number.h"
 
-const Source *data_source(const Loader *l, bool eval)
-{
-    return eval ? &l->eval : &l->train;
-}
-
 /* ---- elements ------------------------------------------------------------------------------------------------ */
 
 size_t data_width(Element kind)

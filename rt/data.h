@@ -78,8 +78,6 @@ const InputInfo *data_input(Stage *st, const Values *now, int input, long bytes)
 void data_counted(Stage *st, Values *now, const Read *r, int count, const int64_t *given);
 Loader *data_loader(const Job *job, int *status);
 Loader *data_done(Loader *l, int status);               /* only if status is DONE */
-/* Of training or of evaluation; no files: none */
-const Source *data_source(const Loader *l, bool eval);
 
 /* data_files.c: the files of patterns, patterns in order, the matches of one in byte order.  NULL: said why. */
 char **data_files(const char *const *patterns, int *n);

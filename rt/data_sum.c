@@ -28,7 +28,7 @@ static void add_file(Digest *d, const DataFile *f, size_t blocks)
 
 void data_fingerprint(const Loader *l, char hex[65])
 {
-    const Source *s = data_source(l, false);
+    const Source *s = &l->train;
     int blocks = s->files * MOST <= ALL ? MOST : s->files < ALL ? ALL / s->files : 1;
     Digest d;
     digest_start(&d);
@@ -57,7 +57,7 @@ int data_record(const Loader *l)
 {
     int status = DONE;
     for (int eval = 0; eval < 2; eval++) {
-        const Source *s = data_source(l, eval);
+        const Source *s = eval ? &l->eval : &l->train;
         for (int i = 0; i < s->files && status == DONE; i++) {
             status = say_file(&s->file[i]);
             if (status == DONE && s->format->beside)

@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -253,10 +254,9 @@ static int results(Worker *w)
         status = worst(w, arena_dump(w));
     part_close(w);
     if (o->hash) {
-        char line[] = "sha256 ................................................................\n";
-        char hex[65];
+        char hex[65], line[80];
         export_hash(w, hex);
-        memcpy(line + 7, hex, 64);
+        snprintf(line, sizeof line, "sha256 %s\n", hex);
         if (w->stage.index == 0) {
             metrics_break(w->run);
             if (!write_all(STDOUT_FILENO, line, strlen(line)))
@@ -451,8 +451,7 @@ static int train_prepare(Run *run)
         status = metrics_open(run);
     if (status == DONE)
         status = trace_open(run);
-    status = link_worst(run->link, status);
-    return status == DONE ? link_worst(run->link, link_connect(run->link, run->job)) : status;
+    return status;
 }
 
 /* ---- the job --------------------------------------------------------------------------------------------------- */
@@ -519,7 +518,9 @@ static int run_job(const Job *job, const Program *does, int argc, char **argv)
     run.main = run.first == 0;
     status = does->options(&run, argv);
     if (status < 0) {
-        status = does->prepare(&run);
+        status = link_worst(run.link, does->prepare(&run));
+        if (status == DONE)
+            status = link_worst(run.link, link_connect(run.link, job));
         if (status == DONE)
             status = run_stages(&run);
         metrics_close(&run);

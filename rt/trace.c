@@ -86,16 +86,9 @@ static void event(Writer *o, int process, int thread, long number, double from, 
     flush(o);
 }
 
-/* FNV-1a, to 52 bits: viewers read numbers as doubles. */
-static unsigned long long digest(const char *text, unsigned long long x)
-{
-    for (x ^= 14695981039346656037ull; *text; text++)
-        x = (x ^ (unsigned char)*text) * 1099511628211ull;
-    return x & ((1ull << 52) - 1);
-}
-
 /* An arrow from `send to 1: x` of a stage to `wait, received: x` of stage 1, in the same step, counted from the last.  Both
- * stages find its number by themselves, from receiver, step and x.  Predictions begin where their stage began: none there. */
+ * stages find its number by themselves, from receiver, step and x: of 52 bits, for viewers read doubles.  Predictions begin
+ * where their stage began: none there. */
 static void flow(Writer *o, long number, double from, double to, long step)
 {
     static const char sends[] = "send to ", waits[] = "wait, received: ";
@@ -106,7 +99,8 @@ static void flow(Writer *o, long number, double from, double to, long step)
     long receiver = send ? strtol(name + strlen(sends), NULL, 10) : o->w->stage.index;
     text_add(&o->t, ",\n{\"ph\":\"%c\",\"pid\":2,\"tid\":%d,\"ts\":%.3f,\"id\":%llu,\"name\":\"message\","
              "\"cat\":\"message\"%s}", send ? 's' : 'f', o->w->stage.index, 1e6 * (send ? from : to),
-             digest(what, (unsigned long long)receiver << 32 ^ (unsigned long long)step), send ? "" : ",\"bp\":\"e\"");
+             (unsigned long long)name_key(what, (uint64_t)receiver << 32 ^ (uint64_t)step) & ((1ull << 52) - 1),
+             send ? "" : ",\"bp\":\"e\"");
     flush(o);
 }
 

@@ -284,8 +284,7 @@ static int sample_prepare(Run *run)
         status = weights_find(run, run->sample->ask.weights, run->sample->path);
     if (status == DONE)
         status = start_values(run);
-    status = link_worst(run->link, status);
-    return status == DONE ? link_worst(run->link, link_connect(run->link, run->job)) : status;
+    return status;
 }
 
 static void sample_close(Run *run)

@@ -535,8 +535,7 @@ static int serve_prepare(Run *run)
         status = weights_find(run, s->ask.weights, s->path);
     if (status == DONE)
         status = start_values(run);
-    status = link_worst(run->link, status);
-    return status == DONE ? link_worst(run->link, link_connect(run->link, run->job)) : status;
+    return status;
 }
 
 static void serve_close(Run *run)
