@@ -367,7 +367,7 @@ typedef struct { const Options *x; const Model *m; Plan *p; } Reading;
 static void read_with(void *ctx)
 {
     Reading *r = ctx;
-    r->p = read_plan(r->x->from, graph_of(r->x, r->m));
+    r->p = read_plan(r->x->from, graph_of(r->x, r->m), r->m);
 }
 
 /* fuse: auto or fastest has chosen one of the forms, and the operators of the plan say which. */
@@ -386,7 +386,7 @@ static Plan *read_any(const Options *x, const Model **m)
             return r.p;
         }
     }
-    return read_plan(x->from, graph_of(x, *m));
+    return read_plan(x->from, graph_of(x, *m), *m);
 }
 
 Plan *plan_from(const Options *x, const Model *m)
@@ -397,6 +397,9 @@ Plan *plan_from(const Options *x, const Model *m)
             "%s is a plan of one plan.%s, and auto leaves it open", x->from,
             m->plan.tensor_auto ? "tensor" : m->plan.positions == POSITIONS_AUTO ? "positions"
             : m->plan.experts == EXPERTS_AUTO ? "experts" : "widths");
+    if (m->train.batch == 0)
+        fail(EXIT_MODEL, "%s is a plan of one train.batch.micro, and auto leaves it open: --set train.batch.micro=N, as dpgen "
+             "plan told", x->from);
     Plan *p = read_any(x, &m);
     const Graph *g = p->g;
     if (p->devices > m->devices.n)

@@ -450,5 +450,5 @@ void print_plan(FILE *f, const Plan *p, char what);         /* what: a dump lett
 typedef struct { char letter; const char *pass, *what; } Dump;
 extern const Dump dumps[];
 Graph *read_graph(const char *path);
-Plan *read_plan(const char *path, const Graph *g);
+Plan *read_plan(const char *path, const Graph *g, const Model *m);
 #endif

@@ -122,7 +122,7 @@ static void same(const char *what, const Graph *g, const Plan *p)
 {
     Text a = text_of(g, p);
     write_text(a.at, a.n);
-    Text b = p ? text_of(g, read_plan(scratch, g)) : text_of(read_graph(scratch), NULL);
+    Text b = p ? text_of(g, read_plan(scratch, g, NULL)) : text_of(read_graph(scratch), NULL);
     check(a.n == b.n && !memcmp(a.at, b.at, a.n), what, "not the same bytes when read and printed again");
 }
 
@@ -384,7 +384,7 @@ static int read_in_child(const char *text, size_t n, const Graph *g, char said[4
         dup2(pipes[1], 2);
         close(pipes[0]);
         if (g)
-            read_plan(scratch, g);
+            read_plan(scratch, g, NULL);
         else
             read_graph(scratch);
         _exit(0);

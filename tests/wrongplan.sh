@@ -95,6 +95,12 @@ wrong 'a fold into another slot'        "$once"'/^action 0 kind=fold .*into=1/ {
 wrong 'a fold left out'                 "$once"'/^action 0 kind=fold/ { done = 1; next } 1'
 wrong 'a chain in another accumulator'  "$once"'/^action 0 kind=B .*group=1/ { sub(/ group=1/, ""); done = 1 } 1'
 
+base tiny-gpt --stages 2 --widths 1,2 --set train.batch.global=16 --set train.batch.groups=2
+wrong 'a device that no width has'      "$once"'/^plan / { sub(/ devices=3/, " devices=4"); done = 1 } 1'
+wrong 'a copy that nobody has'          '/^chunk 1 / { sub(/ device=2/, " device=1") } 1'
+options="$options --set train.batch.micro=auto"
+wrong 'a micro-batch that is left open' '{ print } END { print "# a remark" }'
+
 base tiny-gpt --stages 2 --map 0,1,0,1 --schedule 1f1b --set train.batch.global=16
 wrong 'a chunk on another device'       '/^chunk 2$/ { print $0 " device=1"; next } 1'
 wrong 'a device without a chunk'        '/^chunk / { sub(/ device=1/, " device=0") } 1'

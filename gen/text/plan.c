@@ -225,7 +225,8 @@ static void read_plan_line(Scanner *s, const Record *r, Plan *p, const PlanRecor
     in_range(r, "devices", p->devices, 1, MOST);
     in_range(r, "chunks", p->chunks, 1, MOST / p->devices + 1);
     in_range(r, "replicas", p->replicas, 0, MOST);
-    if (p->devices % plan_replicas(p) || p->g->groups % rows_said(p) || plan_replicas(p) & (plan_replicas(p) - 1))
+    int rest = plan_uneven(p) ? p->devices - devices_for(p->m, plan_stages(p)) : p->devices % plan_replicas(p);
+    if (rest || p->g->groups % rows_said(p) || plan_replicas(p) & (plan_replicas(p) - 1))
         err(r->at, NULL, "%d replicas on %d devices, of %lld gradient groups", p->replicas, p->devices,
             (long long)p->g->groups);
     Strs names = {0};
@@ -410,12 +411,13 @@ static void check_whole(const Scanner *s, const Plan *p)
         err(top, NULL, "%d operators, and %d of them have a place", p->g->op.n, p->chunk.n);
 }
 
-Plan *read_plan(const char *path, const Graph *g)
+Plan *read_plan(const char *path, const Graph *g, const Model *m)
 {
     Scanner s = {0};
     Plan *p = alloc(sizeof *p);
     const Table *tables[RECORDS + 1] = {0};
     p->g = g;
+    p->m = m;
     for (int k = 0; k < RECORDS; k++)
         tables[k] = &records[k].t;
     text_scan(&s, path, "dpgen-plan 1");

@@ -15,7 +15,7 @@ static void take(const uint8_t *data, size_t n)
     grad(g, m);
     fuse(g, m);
     const char *path = target_file(data, n);
-    Plan *p = read_plan(path, g);
+    Plan *p = read_plan(path, g, NULL);
     if (p->devices > m->devices.n)
         return;
     p->m = m;
