@@ -95,7 +95,7 @@ check 'a graph from a file' same "$(key $model --from "$tmp/graph.txt")"
 sed '/ with=h.0.dropout /s/drop=f:[^ ]*/drop=f:0x1p-1/' "$tmp/graph.txt" >"$tmp/other.txt"
 cmp -s "$tmp/graph.txt" "$tmp/other.txt" && echo "key: no operator is joined in $model" >&2
 check 'a changed graph from a file' other "$(key $model --from "$tmp/other.txt")"
-# Cuts are a part of it where steps overlap, and not how they were found: here a search goes on from the plan of another planner.
+# Cuts are a part of it where steps overlap, and not how they were found: here a search goes on from another planner's plan.
 base=$(key tests/models/scalar.yaml --estimate --schedule pipedream --stages 2)
 check 'the same cuts by hand' same "$(key tests/models/scalar.yaml --estimate --schedule pipedream --stages 2 \
     --cuts "$(expr "$base" : '.* cuts \([0-9,]*\)"')")"

@@ -580,11 +580,11 @@ static void claim_states(Memory *m)
 static void check_slots(const Plan *p, int device, const Actions *list)
 {
     for (EACH(const Action, k, *list)) {
-        Action own = *k;
-        version_resolve(p, &own);
-        bool same = own.slots.n == k->slots.n && (k->kind == K_PREDICT || own.slot == k->slot);
-        for (int i = 0; same && i < own.slots.n; i++)
-            same = own.slots.at[i] == k->slots.at[i];
+        Action want = *k;
+        version_resolve(p, &want);
+        bool same = want.slots.n == k->slots.n && (k->kind == K_PREDICT || want.slot == k->slot);
+        for (int i = 0; same && i < want.slots.n; i++)
+            same = want.slots.at[i] == k->slots.at[i];
         if (!same)
             die("device %d: action %d has not the slots of its step", device, (int)(k - list->at));
     }
