@@ -316,8 +316,9 @@ double expr_float(Loc at, const char *text, Lookup lookup, void *ctx)
 int64_t expr_int(Loc at, const char *text, Lookup lookup, void *ctx)
 {
     ExprValue v = value(at, text, lookup, ctx);
+    bool large = v.f >= 0x1p53 || v.f <= -0x1p53;
     if (!v.is_int)
-        err(at, v.f == floor(v.f) ? "write all digits of an integer above 2^53" : strf("it is %.10g; ceil() rounds up", v.f),
-            "'%s' is not an %sinteger", text, v.f == floor(v.f) ? "exact " : "");
+        err(at, large ? "write all digits of an integer above 2^53" : strf("it is %.10g; ceil() rounds up", v.f),
+            "'%s' is not an %sinteger", text, large ? "exact " : "");
     return v.i;
 }
