@@ -84,7 +84,15 @@ Graph *graph_of(const Options *x, const Model *m)
     }
     if (x->from && !is_plan(x->from)) {
         Graph *g = read_graph(x->from);
-        bool none = m->plan.fuse == FUSE_NONE;
+        bool none = m->plan.fuse == FUSE_NONE, backward = g->nf < g->op.n, learns = backward;
+        if (!g->timed && (g->op.n == 0 || !g->op.at[0].call))
+            fail(EXIT_MODEL, "%s is a graph without calls, as it is before the pass lower; dpgen MODEL.yaml -d f writes one with "
+                 "them", x->from);
+        for (EACH(const State, s, g->state))
+            learns |= s->kind == S_PARAM && !s->frozen;
+        if (backward == infers(m) || learns == infers(m))
+            fail(EXIT_MODEL, "%s is a graph %s, and plan.mode of %s is %s", x->from, backward ? "with backward" : learns
+                 ? "of a model that learns, before the pass grad" : "of inference", m->path, infers(m) ? "infer" : learns ? "train" : "train: --mode infer");
         if ((none && fuse_joined(g)) || (m->plan.fuse == FUSE_SUMS && chains_joined(g)))
             fail(EXIT_MODEL, "%s is a graph with calls that fuse has joined, and plan.fuse %s does not part them; "
                  "dpgen MODEL.yaml --fuse %s -d f writes one where they are apart", x->from, none ? "none" : "sums",

@@ -183,6 +183,20 @@ refuse "a sum that stays on its devices" 1 "is not what one device computes" ./d
 fault_in "another value" \
     "output 0 of micro-batch 0 is not what one device computes" '/linear_forward/s/A(b_weight), A(b_bias)/A(b_weight), 0/'
 
+# ---- read back as text, and graphs that are not of this mode
+./dpgen "$tmp/net.yaml" --mode infer --estimate --stages 2 --no-verify -o "$tmp/direct" >"$tmp/said" 2>&1
+./dpgen "$tmp/net.yaml" --mode infer --estimate --stages 2 -d f >"$tmp/graph" 2>"$tmp/said"
+./dpgen "$tmp/net.yaml" --mode infer --estimate --stages 2 --no-verify --from "$tmp/graph" -o "$tmp/read" >"$tmp/said" 2>&1
+expect "the folder of its graph as text" diff -r "$tmp/direct" "$tmp/read"
+expect "schedules of a graph" ./dpgen schedules --from "$tmp/graph" --mode infer --estimate --set train.blocks=2
+refuse "a graph without backward, to train" 3 "of inference, and plan.mode of .* is train" \
+    ./dpgen plan "$tmp/net.yaml" --estimate --from "$tmp/graph"
+for pass in b s g; do
+    ./dpgen "$tmp/net.yaml" --estimate -d $pass >"$tmp/graph" 2>"$tmp/said"
+    refuse "the graph of pass $pass" 3 "without calls\|before the pass grad\|with backward" \
+        ./dpgen plan "$tmp/net.yaml" --mode infer --estimate --from "$tmp/graph"
+done
+
 # ---- several outputs, bf16 --------------------------------------------------------------------------------
 made both --stages 3 --set 'model.outputs=[hidden, scores]'
 timeout 60 "$tmp/both/job" --weights "$weights" --quiet --in "$tmp/x.f32" --out hidden="$tmp/h" scores="$tmp/s" \

@@ -446,6 +446,18 @@ static void test_lists(void)
     check(!strcmp(text_plain("a.b-c d\xc3\xa9", C_WORD "-"), "a_b-c_d__"), "text_plain", text_plain("a.b-c", C_WORD "-"));
 }
 
+/* A file that a trial reads stays, and is one file however often it is read. */
+static void test_files(void)
+{
+    void *mark = mem_mark();
+    int first = diag_file("plan.txt", "a plan", 6), again = diag_file("plan.txt", "a plan", 6);
+    int other = diag_file("plan.txt", "a plam", 6);
+    mem_release(mark);
+    memset(alloc(1000), 'z', 1000);
+    check(first == again && first != other, "diag_file", "a file is two, or two are one");
+    check(!strcmp(diag_path((Loc){first, 1, 1}), "plan.txt"), "diag_file", "a file goes with the trial that has read it");
+}
+
 int main(void)
 {
     test_lists();
@@ -457,6 +469,7 @@ int main(void)
     test_numbers();
     test_text();
     test_nearest();
+    test_files();
     test_diag();
     mem_free_all();
     printf("unit_base: %d passed, %d failed\n", passed, failed);

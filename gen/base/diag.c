@@ -28,16 +28,26 @@
 enum { MOST_ERRORS = 20, MOST_TEXT = 1000, WINDOW = 100, MOST_WORD = 64 };
 
 static struct { const char *path, *text; size_t n; } *files;
-static int file_count, file_cap, errors;
+static int file_count, errors;
 
+/* A file that is read again, for another question, is the same one.  They outlive what alloc() gives to a trial. */
 int diag_file(const char *path, const char *text, size_t n)
 {
-    files = vec_grow(files, file_count, &file_cap, sizeof *files);
-    char *copy = text ? alloc(n + 1) : NULL;
+    for (int i = 0; i < file_count; i++)
+        if (!strcmp(files[i].path, path) && files[i].n == n && !files[i].text == !text && !(n && memcmp(files[i].text, text, n)))
+            return i;
+    size_t name = strlen(path) + 1;
+    void *more = realloc(files, ((size_t)file_count + 1) * sizeof *files);
+    char *copy = more ? malloc(name + n + 1) : NULL;
+    if (!copy)
+        fail(EXIT_RUN, "out of memory: a file of %zu bytes", n);
+    files = more;
+    memcpy(copy, path, name);
     if (n)
-        memcpy(copy, text, n);
-    files[file_count].path = strf("%s", path);
-    files[file_count].text = copy;
+        memcpy(copy + name, text, n);
+    copy[name + n] = 0;
+    files[file_count].path = copy;
+    files[file_count].text = text ? copy + name : NULL;
     files[file_count].n = n;
     return file_count++;
 }
@@ -297,11 +307,12 @@ void diag_blame(const char *path)
 void diag_forget(void)
 {
     apart_clear();
-    files = NULL;
+    while (file_count > 0)
+        free((char *)(uintptr_t)files[--file_count].path);
     trial = NULL;
     refused = NULL;
     blamed = NULL;
-    file_count = file_cap = errors = 0;
+    errors = 0;
 }
 
 void die_at(const char *file, int line, const char *form, ...)

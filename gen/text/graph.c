@@ -329,8 +329,6 @@ Graph *read_graph(const char *path)
     g->nb = g->nf;
     while (g->nb < g->op.n && g->op.at[g->nb].phase != PH_U)
         g->nb++;
-    if (g->nf == g->op.n)
-        g->nb = 0;
     for (int i = 0; i < g->op.n; i++) {
         const Op *o = &g->op.at[i];
         for (int k = 0; k < o->out.n; k++)
