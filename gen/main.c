@@ -284,6 +284,7 @@ static int generate(const Options *x, const Model *m)
     text_close(&reference);
     const EmitAs as = {x->prefix ? x->prefix : x->library ? api_name(m->name)
                        : infers(m) ? "serve" : "train", x->library, !x->unproved};
+    diag_blame(x->from);        /* a graph that somebody has changed may be of what no folder proves */
     const char *sum = emit(p, x->out, &as, &reference);
     view_table(stdout, p);
     const char *team = p->g->team ? strf(", %s%s", count_text(plan_stages(p), "stage"), team_shape(p)) : "";

@@ -75,6 +75,33 @@ static void see_graph(void *ctx, Graph *g, char letter)
         s->written = model_hash(g);
 }
 
+/* A graph of --from is one with calls, of the mode of the model, and its inputs are those of the model, if there is one. */
+static void check_kind(const Options *x, const Model *m, const Graph *g)
+{
+    bool backward = g->nf < g->op.n, learns = backward, ends = false;
+    if (!g->timed && (g->op.n == 0 || !g->op.at[0].call))
+        fail(EXIT_MODEL, "%s is a graph without calls, as it is before the pass grad; dpgen MODEL.yaml -d f writes one with them",
+             x->from);
+    for (EACH(const State, s, g->state))
+        learns |= s->kind == S_PARAM && !s->frozen;
+    for (EACH(const Op, o, g->op))
+        ends |= op_is(o, TRAIT_END);
+    if (backward == infers(m) || learns == infers(m))
+        fail(EXIT_MODEL, "%s is a graph %s, and plan.mode of %s is %s", x->from, backward ? "with backward" : learns
+             ? "of a model that learns, before the pass grad" : "of inference", m->path, infers(m) ? "infer" : learns ? "train"
+             : "train: --mode infer");
+    if (infers(m) && !ends)
+        fail(EXIT_MODEL, "%s is a graph that has no output", x->from);
+    for (EACH(const Tensor, t, g->tensor))
+        if (t->kind == T_INPUT && m->inputs.n && (t->of < 0 || t->of >= m->inputs.n ||
+                                                  (m->inputs.at[t->of].type == I32) != (t->type == I32)))
+            fail(EXIT_MODEL, "%s: tensor %s has input=%d, and that is no input of %s of such a type", x->from, t->name, t->of,
+                 m->path);
+    for (int i = 0; m->inputs.n && i < g->count.n; i++)
+        if (g->count.at[i].input < 0 || g->count.at[i].input >= m->inputs.n)
+            fail(EXIT_MODEL, "%s: count %d has input=%d, and %s has no such input", x->from, i, g->count.at[i].input, m->path);
+}
+
 Graph *graph_of(const Options *x, const Model *m)
 {
     if (x->foreign) {
@@ -84,15 +111,8 @@ Graph *graph_of(const Options *x, const Model *m)
     }
     if (x->from && !is_plan(x->from)) {
         Graph *g = read_graph(x->from);
-        bool none = m->plan.fuse == FUSE_NONE, backward = g->nf < g->op.n, learns = backward;
-        if (!g->timed && (g->op.n == 0 || !g->op.at[0].call))
-            fail(EXIT_MODEL, "%s is a graph without calls, as it is before the pass lower; dpgen MODEL.yaml -d f writes one with "
-                 "them", x->from);
-        for (EACH(const State, s, g->state))
-            learns |= s->kind == S_PARAM && !s->frozen;
-        if (backward == infers(m) || learns == infers(m))
-            fail(EXIT_MODEL, "%s is a graph %s, and plan.mode of %s is %s", x->from, backward ? "with backward" : learns
-                 ? "of a model that learns, before the pass grad" : "of inference", m->path, infers(m) ? "infer" : learns ? "train" : "train: --mode infer");
+        bool none = m->plan.fuse == FUSE_NONE;
+        check_kind(x, m, g);
         if ((none && fuse_joined(g)) || (m->plan.fuse == FUSE_SUMS && chains_joined(g)))
             fail(EXIT_MODEL, "%s is a graph with calls that fuse has joined, and plan.fuse %s does not part them; "
                  "dpgen MODEL.yaml --fuse %s -d f writes one where they are apart", x->from, none ? "none" : "sums",

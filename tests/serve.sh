@@ -191,6 +191,8 @@ expect "the folder of its graph as text" diff -r "$tmp/direct" "$tmp/read"
 expect "schedules of a graph" ./dpgen schedules --from "$tmp/graph" --mode infer --estimate --set train.blocks=2
 refuse "a graph without backward, to train" 3 "of inference, and plan.mode of .* is train" \
     ./dpgen plan "$tmp/net.yaml" --estimate --from "$tmp/graph"
+sed '/^op F:output/d' "$tmp/graph" >"$tmp/none"
+refuse "a graph without an output" 3 "no output" ./dpgen plan "$tmp/net.yaml" --mode infer --estimate --from "$tmp/none"
 for pass in b s g; do
     ./dpgen "$tmp/net.yaml" --estimate -d $pass >"$tmp/graph" 2>"$tmp/said"
     refuse "the graph of pass $pass" 3 "without calls\|before the pass grad\|with backward" \

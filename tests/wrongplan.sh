@@ -90,6 +90,14 @@ wrong 'another slot of an evaluation'   "$once"'/^eval 0 kind=F / { sub(/ slots=
 base scalar --schedule spectrain --stages 2 --set train.batch.micro=2 --set train.batch.global=2
 wrong 'a receive waited for in another slot' "$once"'/^action 0 kind=wait .*of=recv/ { sub(/ slot=0/, " slot=1"); done = 1 } 1'
 
+# Graphs likewise
+base mlp
+./dpgen $model -d f >"$tmp/good"
+wrong 'an input that the model has not' '/^tensor labels / { sub(/ input=1/, " input=65") } 1'
+wrong 'an input of another type'        '/^tensor labels / { sub(/ input=1/, " input=0") } 1'
+wrong 'targets that the model has not'  '/^count 0 / { sub(/ input=1/, " input=65") } 1'
+wrong 'groups without micro-batches'    '/^graph / { sub(/ groups=1/, " groups=4611686018427387904") } 1'
+
 base tiny-gpt --stages 2 --set train.batch.global=16 --set train.batch.groups=4
 wrong 'a fold into another slot'        "$once"'/^action 0 kind=fold .*into=1/ { sub(/ into=1/, ""); done = 1 } 1'
 wrong 'a fold left out'                 "$once"'/^action 0 kind=fold/ { done = 1; next } 1'

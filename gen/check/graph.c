@@ -533,7 +533,7 @@ static bool check_sizes(GraphCheck *c)
     Loc none = {0, 0, 0};
     if (g->nf < 1 || g->nf > g->op.n || (c->whole && (g->nb < g->nf || g->nb > g->op.n)))
         return FAULT(c, none, "%d operators, %d of them forward, updates from %d", g->op.n, g->nf, g->nb);
-    if ((g->compute != F32 && g->compute != BF16) || g->batch < 1 || g->micro < 1 || g->groups < 1)
+    if ((g->compute != F32 && g->compute != BF16) || g->batch < 1 || g->micro < 1 || g->groups < 1 || g->micro % g->groups)
         return FAULT(c, none, "a batch of %lld samples, %lld micro-batches, %lld groups", (long long)g->batch,
                      (long long)g->micro, (long long)g->groups);
     if (g->blocks < 0 || g->blocks == 1 || g->blocks > 16 || g->blocks & (g->blocks - 1))
