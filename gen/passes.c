@@ -80,7 +80,7 @@ static void check_kind(const Options *x, const Model *m, const Graph *g)
 {
     bool backward = g->nf < g->op.n, learns = backward, ends = false;
     if (!g->timed && (g->op.n == 0 || !g->op.at[0].call))
-        fail(EXIT_MODEL, "%s is a graph without calls, as it is before the pass grad; dpgen MODEL.yaml -d f writes one with them",
+        fail(EXIT_MODEL, "%s is a graph without calls, as before the pass shape; dpgen MODEL.yaml -d f writes one with them",
              x->from);
     for (EACH(const State, s, g->state))
         learns |= s->kind == S_PARAM && !s->frozen;

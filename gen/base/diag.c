@@ -34,7 +34,8 @@ static int file_count, errors;
 int diag_file(const char *path, const char *text, size_t n)
 {
     for (int i = 0; i < file_count; i++)
-        if (!strcmp(files[i].path, path) && files[i].n == n && !files[i].text == !text && !(n && memcmp(files[i].text, text, n)))
+        if (!strcmp(files[i].path, path) && files[i].n == n && !files[i].text == !text &&
+            (n == 0 || !memcmp(files[i].text, text, n)))
             return i;
     size_t name = strlen(path) + 1;
     void *more = realloc(files, ((size_t)file_count + 1) * sizeof *files);
