@@ -274,9 +274,14 @@ static void set_key(Plan *p, const char *key)
 
 Verdict run(const Options *x, Plan *p, const Bytes *limit)
 {
-    if (order(p))
+    const Plan *ordered = seen_ordered(p);
+    if (ordered)
+        order_as(p, ordered);
+    else if (order(p))
         return NO_PLAN;
-    check(check_order, p);
+    else
+        check(check_order, p);
+    seen_keep_order(p);
     dump_plan(x, p, 'o');
     if (part(p, limit))
         return NO_PLAN;

@@ -276,6 +276,7 @@ Proof plan_proof(const Plan *p);                    /* of the search, or else of
 /* fills dev[].order, home, from (devices, chunks, micro-batches, groups) alone.  0, or nonzero: not possible. */
 int order(Plan *p);
 int order_like(Plan *p, const Plan *like);              /* of other leads and lags: devices of equal ones have its lists */
+void order_as(Plan *p, const Plan *of);                /* the very lists of another plan */
 int order_flight(const Plan *p, int chunk);         /* most micro-batches of it from begin of forward to end of backward */
 bool order_split(const Plan *p);                        /* some list has I and W apart */
 int order_slack(const Plan *p);                     /* computations from post to reader, from send to its wait */
@@ -423,6 +424,9 @@ Seen *seen_new(void);
 /* A plan with the same cuts and fates, and its verdict; NULL: it is new. */
 Plan *seen_plan(const Plan *p, Verdict *why);
 void seen_keep_plan(Plan *p, Verdict why);
+/* One of these trials, as all have the same order; NULL: none has any. */
+const Plan *seen_ordered(const Plan *p);
+void seen_keep_order(const Plan *p);
 void check_mem(const Plan *p);                      /* every call reads what it should, byte for byte */
 /* ---- sim: lower/sim.c -------------------------------------------------------------------------------------------- */
 int sim(Plan *p);

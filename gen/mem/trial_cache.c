@@ -16,7 +16,7 @@
 typedef struct { uint64_t a, b; } CacheKey;
 typedef struct { CacheKey key; Layout layout; } OldLayout;
 typedef struct { CacheKey key; Plan *plan; Verdict why; } OldPlan;
-struct Seen { Room *room; VEC(OldLayout) layout; VEC(OldPlan) plan; };
+struct Seen { Room *room; VEC(OldLayout) layout; VEC(OldPlan) plan; const Plan *ordered; };
 
 Seen *seen_new(void)
 {
@@ -198,4 +198,15 @@ void seen_keep_plan(Plan *p, Verdict why)
 {
     if (p->seen)
         *PUSH(&p->seen->plan) = (OldPlan){plan_key(p), p, why};
+}
+
+const Plan *seen_ordered(const Plan *p)
+{
+    return p->seen ? p->seen->ordered : NULL;
+}
+
+void seen_keep_order(const Plan *p)
+{
+    if (p->seen)
+        p->seen->ordered = p;
 }

@@ -546,6 +546,15 @@ int order_like(Plan *p, const Plan *like)
     return none;
 }
 
+void order_as(Plan *p, const Plan *of)
+{
+    memset(&p->dev, 0, sizeof p->dev);
+    for (int d = 0; d < of->devices; d++)
+        *PUSH(&p->dev) = (DevicePlan){.device = d, .order = of->dev.at[d].order};
+    memcpy(&p->home, &of->home, sizeof p->home);
+    p->slack = of->slack;
+}
+
 int order_accumulators(const Plan *p, int chunk)
 {
     int n = 1;
