@@ -125,15 +125,25 @@ void hunt_pay(Hunt *h, int64_t calls)
     purse_spend(h->work, calls);
 }
 
+static HuntLoad load_of(Hunt *h)
+{
+    const Load l = live_load(h->live, h->first, h->last, h->chunk, h->fate);
+    return (HuntLoad){l, live_copies(h->live)};
+}
+
 /* Bytes that the host lacks count as if the device lacked them.  Windows are planned over the whole list: that costs more. */
+static Load judge(Hunt *h, HuntLoad x)
+{
+    Bytes over = (h->others + 1) * x.load.moved - h->host;
+    h->budget -= 1 + x.copies / h->calls;
+    hunt_pay(h, h->calls + 4 * (int64_t)x.copies);
+    x.load.need += over > 0 ? over : 0;
+    return x.load;
+}
+
 Load hunt_judge(Hunt *h)
 {
-    Load l = live_load(h->live, h->first, h->last, h->chunk, h->fate);
-    Bytes over = (h->others + 1) * l.moved - h->host;
-    h->budget -= 1 + live_copies(h->live) / h->calls;
-    hunt_pay(h, h->calls + 4 * (int64_t)live_copies(h->live));
-    l.need += over > 0 ? over : 0;
-    return l;
+    return judge(h, load_of(h));
 }
 
 bool hunt_better(const Hunt *h, const Load *a, const Load *b)
@@ -191,6 +201,11 @@ bool hunt_cheaper(Ns time, Bytes bytes, Ns than, Bytes than_bytes)
 /* Sums over the items before i, which are decided: at least this is made again, saved and moved. */
 typedef struct { Ns again; Bytes saved, moved; } Sum;
 
+static int fates_of(const HuntItem *x)
+{
+    return 1 + ((x->may & MAY_DROP) > 0) + ((x->may & MAY_SEND) > 0);
+}
+
 static bool hopeless(const Hunt *h, const Sum *s, bool least)
 {
     Bytes need = h->load.states + h->others * s->saved;
@@ -200,43 +215,34 @@ static bool hopeless(const Hunt *h, const Sum *s, bool least)
     return need > h->limit || s->again > added || (s->again == added && s->moved >= h->load.moved);
 }
 
-/* Tries all choices of items i and on.  least: look for the smallest need. */
-static void every(Hunt *h, int i, Sum s, bool least)
+/* Tries all choices of items i and on.  number: of the choices of those before.  least: look for the smallest need. */
+static void every(Hunt *h, int i, int number, Sum s, bool least)
 {
     if (hopeless(h, &s, least))
         return;
     if (i == h->n) {
-        Load l = hunt_judge(h);
+        if (h->met[number].load.need < 0)
+            h->met[number] = load_of(h);
+        Load l = judge(h, h->met[number]);
         hunt_take(h, &l);
         return;
     }
     const HuntItem *x = &h->item[i];
     Bytes bytes = x->read ? x->bytes : 0;
     int *drops = &h->count[x->op - h->first], *fate = &h->fate[x->tensor];
+    number *= fates_of(x);
     *fate = FATE_KEEP;
-    every(h, i + 1, (Sum){s.again, s.saved + bytes, s.moved}, least);
+    every(h, i + 1, number++, (Sum){s.again, s.saved + bytes, s.moved}, least);
     if (x->may & MAY_DROP) {
         *fate = FATE_RECOMPUTE;
         *drops += x->read;
-        every(h, i + 1, (Sum){s.again + (x->read && *drops == 1 ? x->time : 0), s.saved, s.moved}, least);
+        every(h, i + 1, number++, (Sum){s.again + (x->read && *drops == 1 ? x->time : 0), s.saved, s.moved}, least);
         *drops -= x->read;
     }
     if (x->may & MAY_SEND) {
         *fate = FATE_OFFLOAD;
-        every(h, i + 1, (Sum){s.again, s.saved, s.moved + bytes}, least);
+        every(h, i + 1, number, (Sum){s.again, s.saved, s.moved + bytes}, least);
     }
-}
-
-static void enumerate(Hunt *h)
-{
-    Sum s = {.saved = h->load.saved};
-    for (int i = 0; i < h->n; i++)
-        s.saved -= h->item[i].read ? h->item[i].bytes : 0;
-    for (int o = h->first; o <= h->last; o++)
-        h->count[o - h->first] = 0;
-    every(h, 0, s, false);
-    if (h->load.need > h->limit)
-        every(h, 0, s, true);
 }
 
 /* The number of choices; more than 2^FATE_TENSORS are not counted. */
@@ -244,8 +250,23 @@ static int choices(const Hunt *h)
 {
     int n = 1;
     for (int i = 0; i < h->n && n <= 1 << FATE_TENSORS; i++)
-        n *= 1 + ((h->item[i].may & MAY_DROP) > 0) + ((h->item[i].may & MAY_SEND) > 0);
+        n *= fates_of(&h->item[i]);
     return n;
+}
+
+/* Where nothing fits, many choices are met twice, and loaded once. */
+static void enumerate(Hunt *h)
+{
+    Sum s = {.saved = h->load.saved};
+    for (int i = 0; i < h->n; i++)
+        s.saved -= h->item[i].read ? h->item[i].bytes : 0;
+    for (int o = h->first; o <= h->last; o++)
+        h->count[o - h->first] = 0;
+    for (int i = choices(h); i-- > 0;)
+        h->met[i].load.need = -1;
+    every(h, 0, 0, s, false);
+    if (h->load.need > h->limit)
+        every(h, 0, 0, s, true);
 }
 
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
@@ -325,6 +346,7 @@ Hunt *fates_open(Live *live, const char *may)
     h->count = alloc(sizeof *h->count * tensors);
     h->width = alloc(sizeof *h->width * tensors);
     h->total = alloc(sizeof *h->total * tensors);
+    h->met = alloc(sizeof *h->met << FATE_TENSORS);
     return h;
 }
 

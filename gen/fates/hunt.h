@@ -22,6 +22,8 @@ typedef struct {
 } Drop;
 
 typedef struct { int drop; Ns time; Bytes bytes; } Rank;
+/* Of one choice.  copies: live_copies() */
+typedef struct { Load load; int copies; } HuntLoad;
 
 struct Hunt {
     Live *live;
@@ -54,6 +56,7 @@ struct Hunt {
     int *count;                 /* by operator of the run */
     Bytes *width, *total;       /* the same */
     struct Knapsack *knapsack;
+    HuntLoad *met;              /* by number of a choice of all items, where they are enumerated; need -1: not yet */
 };
 
 void hunt_set(Hunt *h, int drop, int fate);         /* all results of an operator */

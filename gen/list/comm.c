@@ -46,6 +46,7 @@ typedef struct {
     int requests;
     bool eval;
     Actions work;               /* its list, in room that all devices use */
+    VEC(Ints) first;            /* arrivals() by action of its order, in such room too */
     bool again;                 /* offload or bucket writes the lists once more: what stands here is of no use then */
     Ints near;                  /* messages between stages from its stage or to it */
     CommLane *lane;             /* by sender: what this device receives */
@@ -113,9 +114,9 @@ static int source(const Comm *c, int msg, int mb)
 /* ---- what a computation reads first ------------------------------------------------------------------------------ */
 
 /* The messages that action k is the first to read on this device; marks them. */
-static Ints arrivals(Comm *c, const Action *k)
+static void arrivals(Comm *c, const Action *k, Ints *list)
 {
-    Ints list = {0};
+    list->n = 0;
     for (int n = 0; n < c->near.n; n++) {
         const int i = c->near.at[n];
         const Msg *m = &c->desk.msg.at[i];
@@ -123,10 +124,9 @@ static Ints arrivals(Comm *c, const Action *k)
             continue;
         bool *got = &c->got[(int64_t)i * c->p->g->micro + k->mb];
         if (!*got)
-            *PUSH(&list) = i;
+            *PUSH(list) = i;
         *got = true;
     }
-    return list;
 }
 
 /* Does the computation make this message?  An evaluation sends what forward reads. */
@@ -365,15 +365,16 @@ static int post_ahead(Comm *c, const Actions *order, const Ints *first, int j, i
 static void step_list(Comm *c, const Backward *back)
 {
     const Actions *order = &c->p->dev.at[c->desk.device].order;
-    VEC(Ints) first = {0};
+    while (c->first.n < order->n)
+        PUSH(&c->first);
     for (int j = 0; j < order->n; j++)
-        *PUSH(&first) = arrivals(c, &order->at[j]);
+        arrivals(c, &order->at[j], &c->first.at[j]);
     desk_head(&c->desk, 0);
     for (int j = 0, posted = 0; j < order->n; j++) {
         const Action *k = &order->at[j];
         if (!put_exchange(c, k)) {
-            posted = post_ahead(c, order, first.at, j, posted);
-            put_compute(c, k, &first.at[j], k->chunk >= 0 ? &back[k->chunk] : NULL);
+            posted = post_ahead(c, order, c->first.at, j, posted);
+            put_compute(c, k, &c->first.at[j], k->chunk >= 0 ? &back[k->chunk] : NULL);
         }
     }
     put_update_messages(c, U_COPIES);
@@ -396,7 +397,8 @@ static void eval_list(Comm *c)
             sched_room(c->p, c->desk.device, &room, chunk);
         for (int i = 0; i < room.n; i++)
             put_exchange(c, &room.at[i]);
-        Ints now = arrivals(c, &k);
+        Ints now = {0};
+        arrivals(c, &k, &now);
         for (int i = 0; i < now.n; i++)
             post(c, source(c, now.at[i], 0), now.at[i], 0);
         put_compute(c, &k, &now, NULL);
