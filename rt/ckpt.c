@@ -227,15 +227,12 @@ bool ckpt_floats(void *to, const void *piece, size_t n)
     return little_floats(piece, n, put, to);
 }
 
-/* *broken: the first that is not finite. */
-static bool put_items(Worker *w, Put *to, const Item **broken)
+bool ckpt_items(Worker *w, Put *to, const Item **broken)
 {
     const Checkpoint *c = w->run->checkpoint;
     int k = w->stage.index - w->run->first;
     const Item *item = c->local[k];
     bool good = true;
-    if (c->cut)
-        return job_parts.parted->put(w, to, item, c->owns[k], (off_t)c->header[k].n, broken);
     for (int i = 0; i < c->owns[k]; i++) {      /* of others whole items are read: they wait, whatever becomes of the file */
         if (good || item[i].state->outer)
             good = item_read(w, &item[i], 0, item[i].state->n, ckpt_floats, to) && good;
@@ -264,8 +261,7 @@ static int written(const Worker *w, int64_t step, const char *path, bool good, c
     return DONE;
 }
 
-/* Header and what `body` adds.  Where replicas have parts, the file is that of all, and the first one begins it. */
-static void write_stage(Worker *w, int64_t step, bool (*body)(Worker *w, Put *to, const Item **broken), Written *out)
+void ckpt_file(Worker *w, int64_t step, PutBody *body, Written *out)
 {
     const Checkpoint *c = w->run->checkpoint;
     const Text *header = &c->header[w->stage.index - w->run->first];
@@ -281,23 +277,6 @@ static void write_stage(Worker *w, int64_t step, bool (*body)(Worker *w, Put *to
     *out = (Written){.bytes = (int64_t)d.n};
     out->status = written(w, step, path, part_sync(file, good), broken);
     digest_end(&d, out->sha);
-}
-
-/* The files of all stages. */
-static void write_files(Worker *w, int64_t step, Written *mine)
-{
-    const Checkpoint *c = w->run->checkpoint;
-    bool cut = c->cut, first = copy_of(w) == 0;
-    int k = w->stage.index - w->run->first;
-    if (cut || first)
-        write_stage(w, step, put_items, mine);
-    else if (job_parts.parted)
-        job_parts.parted->lend(w, c->local[k], c->owns[k]);
-    if (!cut)
-        return;
-    mine->status = worst(w, mine->status);
-    if (mine->status == DONE && first)
-        job_parts.parted->sum(w, step, mine);
 }
 
 static Flight *flight_of(const Worker *w)
@@ -366,7 +345,7 @@ static bool put_copy(Worker *w, Put *to, const Item **broken)
 static void write_copy(void *at)
 {
     Flight *f = at;
-    write_stage(f->w, f->step, put_copy, &f->mine);
+    ckpt_file(f->w, f->step, put_copy, &f->mine);
 }
 
 /* By the thread of a stage in the first replica, when all have written into its file. */
@@ -480,7 +459,10 @@ static int save(Worker *w, int64_t step)
     f->phase = c->aside ? WRITES : SUMS;
     safe_header(&c->header[k], c->local[k], c->owns[k], NULL);
     if (!f->beside.at) {
-        write_files(w, step, &f->mine);
+        if (job_parts.parted)
+            job_parts.parted->files(w, step, &f->mine);
+        else if (copy_of(w) == 0)
+            ckpt_file(w, step, ckpt_items, &f->mine);
         return DONE;
     }
     copy_items(w, step, f);

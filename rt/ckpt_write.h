@@ -36,6 +36,11 @@ struct Checkpoint {
 /* ckpt.c.  A file and its hash; nan: something was not finite. */
 typedef struct Put { int file; Digest *d; bool nan; } Put;
 bool ckpt_floats(void *put, const void *piece, size_t n);
+/* The file of a stage: its header and what `body` adds; *broken: the first item that is not finite.  Where replicas have parts,
+ * the file is that of all, and the first one begins it. */
+typedef bool PutBody(Worker *w, Put *to, const Item **broken);
+void ckpt_file(Worker *w, int64_t step, PutBody *body, Written *out);
+bool ckpt_items(Worker *w, Put *to, const Item **broken);      /* all of the stage */
 void ckpt_stage(char path[CKPT_PATH], const Worker *w, int64_t step);   /* the file of a stage, or of its twin in replica 0 */
 /* ckpt_commit.c.  By stage 0, when all have written: index, COMMIT, its name; the best of all, and how many stay. */
 int ckpt_commit(Worker *w, int64_t step, const Best *best);

@@ -72,9 +72,14 @@ static void lend_items(Worker *w, const Item *item, int n)
             item_read(w, &item[i], 0, item[i].state->n, NULL, NULL);
 }
 
-static bool put_parts(Worker *w, Put *to, const Item *item, int n, off_t at, const Item **broken)
+/* Of each item the part that this replica has. */
+static bool put_parts(Worker *w, Put *to, const Item **broken)
 {
-    for (int i = 0; i < n; i++) {
+    const Checkpoint *c = w->run->checkpoint;
+    int stage = w->stage.index - w->run->first;
+    const Item *item = c->local[stage];
+    off_t at = (off_t)c->header[stage].n;
+    for (int i = 0; i < c->owns[stage]; i++) {
         long from = 0, k = 0;
         const float *data = item[i].state->outer ? NULL : item_part(w, &item[i], &from, &k);
         off_t here = at + (off_t)from * (off_t)sizeof *data;
@@ -112,4 +117,21 @@ static void sum_part(Worker *w, int64_t step, Written *out)
     digest_end(&d, out->sha);
 }
 
-const Parted parted_states = {read_parts, put_parts, lend_items, sum_part};
+/* The files of all stages. */
+static void write_files(Worker *w, int64_t step, Written *mine)
+{
+    const Checkpoint *c = w->run->checkpoint;
+    bool first = copy_of(w) == 0;
+    int k = w->stage.index - w->run->first;
+    if (c->cut || first)
+        ckpt_file(w, step, c->cut ? put_parts : ckpt_items, mine);
+    else
+        lend_items(w, c->local[k], c->owns[k]);
+    if (!c->cut)
+        return;
+    mine->status = worst(w, mine->status);
+    if (mine->status == DONE && first)
+        sum_part(w, step, mine);
+}
+
+const Parted parted_states = {read_parts, write_files, sum_part};

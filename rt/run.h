@@ -256,13 +256,10 @@ struct Divided {                                        /* divided.c: states tha
     /* Of elements first .. first+n-1 at `from` those of this device: into `data`, and rounded into `copy`; NULL: not there. */
     void (*place)(Worker *w, const StateInfo *s, float *data, uint16_t *copy, const float *from, long first, long n);
 };
-struct Put;
 struct Written;
 struct Parted {                                         /* parted.c: states of which stages have parts */
     bool (*read)(Worker *w, const Item *item, long from, long n, ArenaTake take, void *to);
-    /* Of each item the part that this replica has, into a checkpoint.  *broken: the first that is not finite. */
-    bool (*put)(Worker *w, struct Put *to, const Item *item, int n, off_t at, const Item **broken);
-    void (*lend)(Worker *w, const Item *item, int n);   /* parts of a further device of a stage, for the first one */
+    void (*files)(Worker *w, int64_t step, struct Written *mine);   /* of a checkpoint, where no copy is written */
     void (*sum)(Worker *w, int64_t step, struct Written *out);      /* of a file that all have written into */
 };
 struct Quantized {                                      /* quantized.c: of a state with `bits` */
