@@ -91,6 +91,8 @@ for options in "--schedule 2bw" "--pace" "--replicas 2 --stages 1 --set train.ba
         blank "$options" "$tmp/few"
     else fault "$options: $(cat "$tmp/said")"; fi
 done
+many=$(sed -n 's/.*enum { MANY = \([0-9]*\) }; .*/\1/p' rt/op/pointwise.c gen/emit/files.c | uniq -c | awk '{ print $1 }')
+if [ "$many" = 2 ]; then pass; else fault "pointwise.c and files.c have another number of rows that are many"; fi
 # Kernels for convolutions of single channels come along with a job that has some, those for many rows with one that has many
 for job in "mobilenetv2.yaml rt/op/depthwise.c" "resnet18.yaml rt/op/without/depthwise.c" \
     "bytes-gpt.yaml rt/op/without/gelu_erf.c" "convnext-tiny.yaml rt/op/gelu_erf.c" \
