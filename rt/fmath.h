@@ -128,18 +128,6 @@ FN float fexp(float x)
     float magic, r = exp_rest(exp_high(exp_low(x)), &magic);
     return exp_end(exp_series(r), magic);
 }
-
-/* Of |x| <= 87, or a NaN: 2^i is a number. */
-FN float exp_near_end(float p, float magic)
-{
-    return p * bits_float((float_bits(magic) - 0x4b400000u + 127) << 23);
-}
-
-FN float fexp_near(float x)
-{
-    float magic, r = exp_rest(x, &magic);
-    return exp_near_end(exp_series(r), magic);
-}
 #endif
 
 /* Natural logarithm in double, for x > 0 and normal: error about 1e-16.  x = 2^e m, m in [1/sqrt 2, sqrt 2);
@@ -161,10 +149,5 @@ FN float flog(float x)
     if (x > 0 && x < F_INFINITY)
         return (float)dlog(x);              /* a subnormal float is a normal double */
     return x == 0 ? -F_INFINITY : x > 0 ? x : x - x + bits_float(0x7fc00000);
-}
-
-FN float fsigmoid(float x)
-{
-    return 1.0f / (1.0f + fexp(-x));
 }
 #endif

@@ -4,8 +4,8 @@
  */
 #ifndef SCALAR_H
 #define SCALAR_H
+#include "curves.h"
 #include "formula.h"
-#include "tanh_erf.h"
 
 FN float gelu_tanh(float x)
 {

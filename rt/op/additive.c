@@ -15,7 +15,7 @@
  * Cost: batch queries keys width tanh forward, twice that backward.
  */
 #include "kernel.h"
-#include "../tanh_erf.h"
+#include "../curves.h"
 
 enum { HIDDEN = -65504 };
 

@@ -12,7 +12,7 @@
  */
 #include "attend.h"
 #include "../number.h"
-#include "../tanh_erf.h"
+#include "../curves.h"
 
 /* The numbers of Scoring: a cap, ALiBi with the heads of all devices, and documents, [batch key] with as many queries. */
 typedef struct { Scoring how; float cap, alibi; long slopes; const int32_t *documents; } General;

@@ -23,6 +23,7 @@
  * two: the upper one has 12 digits, so that additions of groups and replicas, which know floats alone, lose nothing of it.
  */
 #include "kernel.h"
+#include "../curves.h"
 
 enum { STRIP = 1024, UNIT = 16, CHAIN = 8, PIXELS = 256, PARTS = 1 << 13, PIECE = 1 << 16 };
 enum { FAR = 1 << 21 };             /* numbers of images that no cache has */

@@ -22,6 +22,7 @@
  * Order: the sum of a softmax by 16 lanes; over chosen experts, and rows of a token, by rank; f and p over tokens ascending.
  */
 #include "experts.h"
+#include "../curves.h"
 
 enum { EXPERTS = 1024, GROUPS = 64, BEST = 8, SOFTMAX = 0 };      /* the shape rule refuses more */
 

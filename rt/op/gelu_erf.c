@@ -3,7 +3,7 @@
  * gelu_erf.c: Gelu by the error function: rt/formula.h.
  */
 #include "gelu_erf.h"
-#include "../tanh_erf.h"
+#include "../curves.h"
 
 /* x, and what erf_end() takes for erf(x[i]) */
 typedef struct { float x[CHUNK], bounded[CHUNK], near[CHUNK], far[CHUNK]; } Erf;

@@ -138,10 +138,4 @@ static inline void product_give(Stage *st, float *to, View a, View b, int acc, l
 {
     products(st, (Result){to, n, 1, acc ? ADD : STORE, NULL}, a, b, (Several){1, 0, 0}, m, n, k, block, 1);
 }
-
-/* The chains of `to` [m n] go on where they rest, or begin, with a[m k] b[k n]. */
-static inline void product_on(Stage *st, float *to, View a, View b, int begin, long m, long n, long k)
-{
-    products(st, (Result){to, n, 1, begin ? STORE : GO_ON, NULL}, a, b, (Several){1, 0, 0}, m, n, k, k, 1);
-}
 #endif

@@ -80,7 +80,8 @@ static inline void scores_give(Stage *st, float *wide, float *rest, float *dweig
             if (dbias)
                 bias_blocks(st, dbias + from, tmp, acc, rows, n, rows);
             if (wide)
-                product_on(st, wide, view(tmp, n, 1), view(weight + from * in, in, 1), from == begin, rows, in, n);
+                products(st, (Result){wide, in, 1, from == begin ? STORE : GO_ON, NULL}, view(tmp, n, 1),
+                         view(weight + from * in, in, 1), (Several){1, 0, 0}, rows, in, n, n, 1);
         }
         if (wide && block < out)
             chains_end(st, wide, rest, rows * in, number, end == out);

@@ -24,7 +24,7 @@
  */
 #include "steps.h"
 #include "../philox.h"
-#include "../tanh_erf.h"
+#include "../curves.h"
 
 typedef struct { const int32_t *mask; long batch, time, hidden, reverse; } Steps;
 

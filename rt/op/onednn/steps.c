@@ -31,7 +31,7 @@ void steps_forward(Stage *st, int h, int first, float *to, const real *a, const 
 void steps_back(Stage *st, float *to, const real *a, long row, const real *b, long m, long n, long k)
 {
     if (bf16)
-        product_on(st, to, view(a, row, 1), view(b, n, 1), 1, m, n, k);
+        product_give(st, to, view(a, row, 1), view(b, n, 1), 0, m, n, k, k);
     else
         product_f32(st, (Recipe){.batch = 1, .m = m, .n = n, .k = k, .row_step = row}, to, (const void *)a, (const void *)b);
 }

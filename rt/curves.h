@@ -1,10 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tanh_erf.h: the hyperbolic tangent and the error function; conditions, method and accuracy: fmath.h.
+ * curves.h: the sigmoid, the hyperbolic tangent and the error function; conditions, method and accuracy: fmath.h.
  */
-#ifndef TANH_ERF_H
-#define TANH_ERF_H
+#ifndef CURVES_H
+#define CURVES_H
 #include "fmath.h"
+
+FN float fsigmoid(float x)
+{
+    return 1.0f / (1.0f + fexp(-x));
+}
+
+#ifndef EXP2
+/* Of |x| <= 87, or a NaN: 2^i is a number. */
+FN float exp_near_end(float p, float magic)
+{
+    return p * bits_float((float_bits(magic) - 0x4b400000u + 127) << 23);
+}
+
+FN float fexp_near(float x)
+{
+    float magic, r = exp_rest(x, &magic);
+    return exp_near_end(exp_series(r), magic);
+}
+#endif
 
 /* r >= 0 with the sign of x, that of zero too. */
 FN float signed_as(float r, float x)
