@@ -77,7 +77,7 @@ parts() {
 parts "two stages" .
 cd "$root" || finish
 # Of a job that has none of them, no file of a part comes along: lines of rt/ at most
-most=13004
+most=12951
 if ./dpgen examples/bytes-gpt.yaml --estimate -o "$tmp/few" >"$tmp/out" 2>"$tmp/said"; then
     parts bytes-gpt "$tmp/few"
     expect "bytes-gpt: no part but its format and answers" grep -q '^const Parts job_parts = {0};$' "$tmp/few/launch.c"
