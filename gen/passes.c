@@ -281,7 +281,6 @@ Verdict run(const Options *x, Plan *p, const Bytes *limit)
         return NO_PLAN;
     else
         check(check_order, p);
-    seen_keep_order(p);
     dump_plan(x, p, 'o');
     if (part(p, limit))
         return NO_PLAN;

@@ -424,9 +424,7 @@ Seen *seen_new(void);
 /* A plan with the same cuts and fates, and its verdict; NULL: it is new. */
 Plan *seen_plan(const Plan *p, Verdict *why);
 void seen_keep_plan(Plan *p, Verdict why);
-/* One of these trials, as all have the same order; NULL: none has any. */
-const Plan *seen_ordered(const Plan *p);
-void seen_keep_order(const Plan *p);
+const Plan *seen_ordered(const Plan *p);                /* one of those kept: all have one order; NULL: there is none */
 void check_mem(const Plan *p);                      /* every call reads what it should, byte for byte */
 /* ---- sim: lower/sim.c -------------------------------------------------------------------------------------------- */
 int sim(Plan *p);

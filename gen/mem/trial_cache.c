@@ -16,7 +16,7 @@
 typedef struct { uint64_t a, b; } CacheKey;
 typedef struct { CacheKey key; Layout layout; } OldLayout;
 typedef struct { CacheKey key; Plan *plan; Verdict why; } OldPlan;
-struct Seen { Room *room; VEC(OldLayout) layout; VEC(OldPlan) plan; const Plan *ordered; };
+struct Seen { Room *room; VEC(OldLayout) layout; VEC(OldPlan) plan; };
 
 Seen *seen_new(void)
 {
@@ -202,11 +202,5 @@ void seen_keep_plan(Plan *p, Verdict why)
 
 const Plan *seen_ordered(const Plan *p)
 {
-    return p->seen ? p->seen->ordered : NULL;
-}
-
-void seen_keep_order(const Plan *p)
-{
-    if (p->seen)
-        p->seen->ordered = p;
+    return p->seen && p->seen->plan.n ? p->seen->plan.at[0].plan : NULL;
 }
