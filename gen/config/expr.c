@@ -316,9 +316,8 @@ double expr_float(Loc at, const char *text, Lookup lookup, void *ctx)
 int64_t expr_int(Loc at, const char *text, Lookup lookup, void *ctx)
 {
     ExprValue v = value(at, text, lookup, ctx);
-    bool large = v.f >= 0x1p53 || v.f <= -0x1p53;
     if (!v.is_int)
-        err(at, large ? "write all digits of an integer above 2^53" : strf("it is %.10g; ceil() rounds up", v.f),
-            "'%s' is not an %sinteger", text, large ? "exact " : "");
+        err(at, fabs(v.f) > EXACT ? "write all digits of an integer above 2^53" : strf("it is %.10g; ceil() rounds up", v.f),
+            "'%s' is not an %sinteger", text, fabs(v.f) > EXACT ? "exact " : "");
     return v.i;
 }
