@@ -8,8 +8,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    Index x = {.step = -1, .batch = -1, .micro = -1, .groups = -1};
-    parse_index(&x, "index.json", (const char *)data, n);
-    close_index(&x);
+    static const Job job;
+    Index x = {.path = "index.json", .list = {.job = &job, .path = "build", .index = "index.json"},
+               .step = -1, .batch = -1, .micro = -1, .groups = -1};
+    parse_index(&x, (const char *)data, n);
+    weights_close(&x.list);
     return 0;
 }
