@@ -262,7 +262,10 @@ static void enumerate(Hunt *h)
         s.saved -= h->item[i].read ? h->item[i].bytes : 0;
     for (int o = h->first; o <= h->last; o++)
         h->count[o - h->first] = 0;
-    for (int i = choices(h); i-- > 0;)
+    const int n = choices(h);
+    if (h->mets < n)
+        h->met = alloc(sizeof *h->met * (size_t)(h->mets = n));
+    for (int i = 0; i < n; i++)
         h->met[i].load.need = -1;
     every(h, 0, 0, s, false);
     if (h->load.need > h->limit)
@@ -346,7 +349,6 @@ Hunt *fates_open(Live *live, const char *may)
     h->count = alloc(sizeof *h->count * tensors);
     h->width = alloc(sizeof *h->width * tensors);
     h->total = alloc(sizeof *h->total * tensors);
-    h->met = alloc(sizeof *h->met << FATE_TENSORS);
     return h;
 }
 

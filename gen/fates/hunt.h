@@ -57,6 +57,7 @@ struct Hunt {
     Bytes *width, *total;       /* the same */
     struct Knapsack *knapsack;
     HuntLoad *met;              /* by number of a choice of all items, where they are enumerated; need -1: not yet */
+    int mets;                   /* room for so many */
 };
 
 void hunt_set(Hunt *h, int drop, int fate);         /* all results of an operator */
