@@ -44,8 +44,10 @@ struct Room {
 };
 static Room first, *filled = &first, *rooms;
 
+enum { SPARE = 64 };            /* chunks: so many stay */
+
 /* A chunk that has room for n bytes; NULL: there is no more memory.  For a block that is larger than a chunk, as many kept ones
- * go back. */
+ * go back, if there are many. */
 static Chunk *new_chunk(size_t n)
 {
     Chunk *c = spare;
@@ -53,9 +55,12 @@ static Chunk *new_chunk(size_t n)
         spare = c->below;
         return c;
     }
-    for (size_t back = 0; spare && back < n; back += CHUNK) {
-        c = spare;
-        spare = c->below;
+    Chunk **rest = &spare;
+    for (int i = 0; i < SPARE && *rest; i++)
+        rest = &(*rest)->below;
+    for (size_t back = 0; *rest && back < n; back += CHUNK) {
+        c = *rest;
+        *rest = c->below;
         free(c);
     }
     size_t room = n < CHUNK ? CHUNK : n;
