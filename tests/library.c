@@ -199,6 +199,9 @@ static void refuse_arrays(xor_job *j)
     refused(j, xor_step(j, NULL, NULL), XOR_USE, "no arrays");
     refused(j, xor_forward(j, xor_in(), "nothing", to, 8), XOR_USE, "no output nothing");
     refused(j, xor_forward(j, xor_in(), "scores", to, 7), XOR_USE, "room for 7 floats, and 4 samples of 2 are 8");
+    in[0] = (xor_array){bits, 0, XOR_F32};
+    in[1] = (xor_array){far, 0, XOR_I32};
+    refused(j, xor_forward(j, in, "scores", to, 0), XOR_USE, "no samples are given");
     refused(j, xor_read(j, "scores.weight", to, 8), XOR_USE, "has 16 elements, not 8");
     refused(j, xor_write(j, "scores", to, 8), XOR_USE, "no parameter scores");
     refused(j, xor_hash(j, NULL), XOR_USE, "65 characters");

@@ -505,7 +505,9 @@ static int check_forward(library_job *j, const library_array *in, const char *na
         return status;
     if (!o)
         return job_refuse(j, LIBRARY_USE, "there is no output %s; the header lists them", name ? name : "without a name");
-    if (!to || samples == 0 || n != samples * (size_t)o->per)
+    if (samples == 0)
+        return job_refuse(j, LIBRARY_USE, "no samples are given: an array of an input has at least those of one");
+    if (!to || n != samples * (size_t)o->per)
         return job_refuse(j, LIBRARY_USE, "output %s: room for %d floats, and %d samples of %d are %d", o->name,
                       (int64_t)(to ? n : 0), (int64_t)samples, (int64_t)o->per, (int64_t)samples * o->per);
     return LIBRARY_OK;
