@@ -132,10 +132,14 @@ static Bytes try_limit(Least *l, Bytes limit, bool no_offload, How how)
     if (complete && !p && failed && failed->chunk.n == 0)
         l->none[no_offload] = limit;
     const bool least = p && (!l->fits || fits < l->fits), fast = p && fits <= l->most && (!l->fast || better(p, l->fast));
+    Plan *old[] = {l->best, l->fast};
     if (least)
         l->fits = fits, l->best = p;
     if (fast)
         l->fast = p;
+    for (int i = 0; i < 2; i++)
+        if (old[i] && old[i] != l->best && old[i] != l->fast)
+            plan_drop(old[i]);
     if (!least && !fast)
         mem_release(mark);
     return fits;
