@@ -271,7 +271,7 @@ static bool is_far(const Candidate *k, const Cuts *list)
     return !k->best || (list->n && k->best->step - list->at[0].value > list->at[0].value / NEAR_PART);
 }
 
-/* Where nothing fits yet, cuts have all remedies at last; beside a plan that took up to a third of a search and earned 0.04 %.
+/* Cuts have all remedies only where nothing fits: beside a plan these took up to a third of a search, and earned 0.04 %.
  * A preview gives each chunk all memory of its device, so where chunks share one the list of a larger limit may be full of cuts
  * that pack nowhere.  Lists of smaller limits have fewer of them, and a larger limit is to find what a smaller one does. */
 void lay_out_others(Candidate *k)
